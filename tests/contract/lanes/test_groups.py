@@ -130,6 +130,7 @@ WRITES: dict[str, Call] = {
     "outbox.sweep": lambda db: db.outbox.sweep(0),
     "outbox.unknown": lambda db: db.outbox.unknown(1, 1, "why"),
     "connectors.acquire": lambda db: db.connectors.acquire("c", "n1"),
+    "connectors.end_leases": lambda db: db.connectors.end_leases("n1"),
     "connectors.release": lambda db: db.connectors.release(CONNECTOR),
     "connectors.renew": lambda db: db.connectors.renew(CONNECTOR),
     "approvals.decide": lambda db: db.approvals.decide("AAAAAA", True, "ann"),

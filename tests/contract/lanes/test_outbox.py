@@ -204,6 +204,20 @@ class TestConnectors:
         assert not store.connectors.release(lease)
         assert (store.connectors.holder("telegram:bot"), store.connectors.holder("nowhere")) == (None, None)
 
+    def test_leases_of_a_dead_node_end_and_those_of_others_stay(self, store: SessionDBProvider) -> None:
+        lease = store.connectors.acquire("telegram:bot", "n1")
+        assert lease is not None
+        assert store.connectors.acquire("matrix:bot", "n1") is not None
+        assert store.connectors.acquire("telegram:other", "n2") is not None
+        assert store.connectors.end_leases("n1") == 2
+        assert store.connectors.end_leases("n1") == 0
+        taken = store.connectors.acquire("telegram:bot", "n3")
+        assert taken is not None
+        assert taken.token > lease.token
+        with pytest.raises(StaleLease):
+            store.connectors.renew(lease)
+        assert store.connectors.acquire("telegram:other", "n3") is None
+
     def test_an_ended_lease_passes_on_and_is_stale(self, store: SessionDBProvider) -> None:
         first = store.connectors.acquire("telegram:bot", "n1", 0)
         second = store.connectors.acquire("telegram:bot", "n1")

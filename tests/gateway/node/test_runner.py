@@ -239,6 +239,24 @@ def test_the_leases_of_the_last_process_of_a_node_end_when_the_node_starts_again
     asyncio.run(main())
 
 
+def test_an_account_that_the_last_process_of_a_node_polled_is_free_when_the_node_starts_again(home: Path) -> None:
+    async def main() -> None:
+        runner = make_runner(home, adapter=FakeAdapter())
+        await runner.start()
+        # As a process that dies: the account is leased, and nothing is given back.
+        assert await runner.db.connectors.acquire("connector:bot", runner.settings.holder, 600.0) is not None
+        assert await runner.db.connectors.acquire("connector:other", "south/1", 600.0) is not None
+        runner.parts.expelled.set()
+        await runner.stop()
+        again = make_runner(home, adapter=FakeAdapter())
+        await again.start()
+        assert await again.db.connectors.holder("connector:bot") is None
+        assert await again.db.connectors.holder("connector:other") is not None
+        assert await again.stop()
+
+    asyncio.run(main())
+
+
 def test_the_mark_of_a_clean_end_is_taken_once(tmp_path: Path) -> None:
     assert not take_clean_mark(tmp_path)
     write_clean_mark(tmp_path)

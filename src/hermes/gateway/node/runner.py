@@ -310,6 +310,7 @@ class GatewayRunner:
         if self._lock.previous:
             await self.db.turns.end_leases(self._lock.previous)
             await self.db.outbox.end_leases(self._lock.previous)
+            await self.db.connectors.end_leases(self._lock.previous)
         if not is_clean:
             await announce_given_up(self.parts)
         # After an import this can be many lanes; the node starts meanwhile, and a lane's own message continues it too.

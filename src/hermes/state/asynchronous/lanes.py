@@ -137,5 +137,6 @@ class AsyncConnectors(AsyncGroup[Connectors]):
     holder = read_operation(Connectors.holder)
 
     acquire = write_operation(Connectors.acquire)
+    end_leases = write_operation(Connectors.end_leases)
     release = write_operation(Connectors.release)
     renew = write_operation(Connectors.renew)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes.errors import StaleLease
 from hermes.state.engine import Reading, Transaction, Values
 from hermes.state.lanes.identity import require_name, short_form, stored_name
-from hermes.state.lanes.queue.queue_row import MAX_LEASE_S, require_lease_seconds
+from hermes.state.lanes.queue.queue_row import MAX_LEASE_S, require_lease_seconds, require_writable
 from hermes.state.lanes.types import ConnectorLease
 from hermes.state.operations import Operations
 from hermes.state.rows import require_identifier
@@ -15,6 +15,8 @@ LEASE_S = 60.0
 _READ = "SELECT holder, token, lease_until, {now} FROM connector_leases WHERE id = :id"
 _INSERT = """INSERT INTO connector_leases (id, name, holder, token, lease_until)
              VALUES (:id, :name, :holder, :token, :until)"""
+_HELD_BY = "SELECT id FROM connector_leases WHERE holder = :holder LIMIT 1"
+_END = "UPDATE connector_leases SET holder = NULL, lease_until = 0 WHERE holder = :holder"
 _UPDATE = "UPDATE connector_leases SET holder = :holder, token = :token, lease_until = :until WHERE id = :id"
 
 
@@ -60,6 +62,17 @@ class Connectors(Operations):
                  WHERE id = :id AND holder = :holder AND token = :token"""
         values = {"id": short_form(lease.name), "holder": lease.holder, "token": lease.token}
         return self._engine.write(lambda tx: tx.run(sql, **values) == 1)
+
+    def end_leases(self, holder: str) -> int:
+        """End the leases of a node that is known to be dead, so that others can poll at once; return how many.
+
+        This writes nothing if the node has none.
+        """
+        values = {"holder": require_identifier(holder, "holder")}
+        require_writable(self._engine)
+        if self._engine.read(lambda tx: tx.row(_HELD_BY, **values)) is None:
+            return 0
+        return self._engine.write(lambda tx: tx.run(_END, **values))
 
     def holder(self, name: str) -> ConnectorLease | None:
         """Return the lease of the node that has a connector; None if no node has it."""
