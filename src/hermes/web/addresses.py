@@ -64,6 +64,8 @@ _IPV6 = {
     }.items()
 }
 _NAT64 = IPv6Network("64:ff9b::/96")
+_ISATAP = frozenset((0x0000_5EFE, 0x0200_5EFE))
+"""The middle of an IPv6 address that leads through a tunnel to the IPv4 address at its end, in any network."""
 
 
 def refusal_of(address: Address) -> str | None:
@@ -77,6 +79,8 @@ def refusal_of(address: Address) -> str | None:
         kind = next((kind for network, kind in _IPV6.items() if address in network), None)
         if kind is None and address not in _GLOBAL_IPV6:
             kind = "reserved"
+        if kind is None and int(address) >> 32 & 0xFFFF_FFFF in _ISATAP:
+            kind = "a tunnel (ISATAP)"
     return None if kind is None else f"it is {kind}"
 
 

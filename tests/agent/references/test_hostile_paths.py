@@ -189,3 +189,17 @@ def test_unreadable_file_is_said_plainly(bench: Workbench) -> None:
     (bench.work / "a.txt").write_text("x")
     (bench.work / "a.txt").chmod(0)
     assert remark_on(bench, "@file:a.txt") == "it cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["~/plan.txt", "~/missing.txt", "~/.ssh/id_rsa", "~/link", "~/.hermes/state.db", "/proc/self/environ", "link"],
+)
+def test_chat_learns_nothing_about_places_outside(bench: Workbench, path: str) -> None:
+    home = bench.work.parent
+    (home / "plan.txt").write_text("TOP SECRET\n")
+    (home / "link").symlink_to(home / ".ssh")
+    (bench.work / "link").symlink_to(home / ".ssh" / "id_rsa")
+    bench.change(source="telegram")
+    assert remark_on(bench, f"@file:{path}") == "it is outside the directory of this chat"
+    assert remark_on(bench, f"@folder:{path}") == "it is outside the directory of this chat"

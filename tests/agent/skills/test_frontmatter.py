@@ -187,6 +187,16 @@ def test_skill_is_visible_if_all_conditions_hold(
             "PS0",
             "TMP",
         ),
+        *(
+            "CHROME_PATH",
+            "GNUPGHOME",
+            "HELM_PLUGINS",
+            "NETRC",
+            "SSLKEYLOGFILE",
+            "PYENV_ROOT",
+            "COR_PROFILER",
+            "BAZEL_SH",
+        ),
         *("GTK_MODULES", "LIBMYSQL_PLUGINS", "GEM_PATH", "PRYRC", "EMACSLOADPATH", "NIX_PATH", "KRB5_CONFIG"),
     ],
 )
@@ -199,6 +209,7 @@ def test_variable_that_makes_a_program_run_another_is_refused(name: str) -> None
     [
         *("SHOP_TOKEN", "KUBECONFIG", "UV_PUBLISH_TOKEN", "CCC", "PS4_TOKEN", "AWS_PROFILE", "SHOP_CREDIT"),
         *("CARGO_REGISTRY_TOKEN", "GEM_HOST_API_KEY", "POETRY_PYPI_TOKEN_SHOP", "SLACK_WEBHOOK_URL"),
+        *("VK_TOKEN", "MONO_TOKEN", "OBSIDIAN_VAULT_PATH", "PGPASSWORD", "CHROME_TOKEN"),
     ],
 )
 def test_ordinary_variable_is_allowed_for_a_skill(name: str) -> None:

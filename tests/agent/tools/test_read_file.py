@@ -98,6 +98,12 @@ class TestText:
         text = bench.call("read_file", path=".")
         assert text.endswith("499  5 bytes\n[... 10 more entries]")
 
+    def test_odd_names_in_a_directory_are_shown_with_escapes(self, bench: Workbench) -> None:
+        for name in ("a\nb.txt  9 bytes", "c\x1b[2J", "d\u202e"):
+            (bench.work / name).write_text("there")
+        lines = bench.call("read_file", path=".").split("\n")
+        assert lines[1:] == [r"a\nb.txt  9 bytes  5 bytes", r"c\x1b[2J  5 bytes", r"d\u202e  5 bytes"]
+
     def test_pipe_is_refused_without_waiting(self, bench: Workbench) -> None:
         os.mkfifo(bench.work / "pipe")
         assert "is not a regular file" in bench.refused("read_file", path="pipe")

@@ -16,6 +16,7 @@ TOOL = "read_file"
 """A permission for a file holds for the tool and for references alike."""
 GIT_TOOL = "git_reference"
 
+_OUTSIDE = "it is outside the directory of this chat"
 _NOT_ALLOWED = "it is outside the session's directory, and reading it was not allowed"
 
 
@@ -27,12 +28,15 @@ def is_terminal(context: ToolContext) -> bool:
 def require_place(context: ToolContext, path: str) -> ResolvedPath:
     """Return a place that may be read; raise `NotAttached` if it is protected, missing or not allowed."""
     place = context.resolve_path(path)
+    if not is_terminal(context) and not place.real.is_relative_to(context.directory.root):
+        # One reason for everything there: another one would tell the chat what the operator has.
+        raise NotAttached(_OUTSIDE)
     reason = context.protected.reason(place)
     if reason is not None:
         raise NotAttached(f"{reason}; no permission changes this")
     if not context.is_free(place):
         if not is_terminal(context):
-            raise NotAttached("it is outside the directory of this chat")
+            raise NotAttached(_OUTSIDE)
         _require_existing(place)
         shown = make_path_visible(place.real)
         named = "" if place.named == place.real else f"\n\ngiven as {make_path_visible(place.named)}"

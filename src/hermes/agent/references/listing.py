@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from hermes.agent.references.git import open_view
@@ -65,7 +66,8 @@ def _walk(directory: Path, prefix: str) -> Iterator[str]:
         directory, prefix = waiting.pop(0)
         try:
             with os.scandir(directory) as entries:
-                ordered = sorted(entries, key=lambda each: each.name)
+                # One more than the limit shows that there are more.
+                ordered = sorted(islice(entries, MAX_FILES + 1), key=lambda each: each.name)
         except OSError:
             continue  # it cannot be read, or it was deleted
         for each in ordered:

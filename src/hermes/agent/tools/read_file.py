@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from heapq import nsmallest
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -107,18 +108,26 @@ def _decode_line(line: bytes, *, is_cut: bool) -> str:
 
 
 def _list_directory(directory: Path) -> str:
+    count = 0
+
+    def counted(found: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
+        nonlocal count
+        for count, each in enumerate(found, start=1):  # noqa: B007 - it is used after the loop
+            yield each
+
     with os.scandir(directory) as found:
-        entries = sorted(found, key=lambda each: each.name)
-    lines = [_format_entry(each) for each in entries[:MAX_ENTRIES]]
-    if len(entries) > MAX_ENTRIES:
-        lines.append(f"[... {len(entries) - MAX_ENTRIES} more entries]")
-    return "\n".join([f"{directory} has {len(entries)} entries", *lines])
+        entries = nsmallest(MAX_ENTRIES, counted(found), key=lambda each: each.name)
+    lines = [_format_entry(each) for each in entries]
+    if count > len(entries):
+        lines.append(f"[... {count - len(entries)} more entries]")
+    return "\n".join([f"{make_path_visible(directory)} has {count} entries", *lines])
 
 
 def _format_entry(entry: os.DirEntry[str]) -> str:
+    name = make_path_visible(entry.name)  # a line break in a name must not look like another entry
     try:
         if entry.is_dir():
-            return f"{entry.name}/"
-        return f"{entry.name}  {entry.stat().st_size} bytes"
+            return f"{name}/"
+        return f"{name}  {entry.stat().st_size} bytes"
     except OSError:
-        return f"{entry.name}  (cannot be read)"
+        return f"{name}  (cannot be read)"
