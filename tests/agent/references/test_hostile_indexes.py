@@ -95,6 +95,14 @@ def test_link_in_place_of_a_part_of_an_index_is_said_plainly(bench: Workbench, r
     assert block_of(bench, "@folder:.") == "a.txt  4 bytes\n"
 
 
+@pytest.mark.parametrize("index", [b"", b"DIRC", b"DIRC" + b"\xff" * 100])
+def test_damaged_index_is_said_plainly(bench: Workbench, repo: Repository, index: bytes) -> None:
+    (bench.work / ".git" / "index").write_bytes(index)
+    remark = remark_on(bench, "@diff")
+    assert remark.startswith("git failed: ")
+    assert "/" not in remark.replace(".git/index", "")
+
+
 @pytest.mark.parametrize(
     ("names", "is_odd"),
     [

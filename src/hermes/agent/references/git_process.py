@@ -99,7 +99,9 @@ class Git:
                 if stream is not None:
                     stream.close()
         if process.returncode != 0 and not output.is_cut:
-            raise GitFailed(f"git failed: {_plain_error(error, process.returncode)}")
+            # The directory that git takes for `.git` is ours, and says nothing to a user.
+            plain = error.replace(os.fsencode(variables.get("GIT_DIR", "\0")), b".git")
+            raise GitFailed(f"git failed: {_plain_error(plain, process.returncode)}")
         return output
 
     @property
