@@ -155,7 +155,9 @@ def test_command_output_equals_the_golden_file(frozen: Path, name: str) -> None:
 def test_no_color_output_equals_piped_output(frozen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
-    for args in COMMANDS.values():
+    for name, args in COMMANDS.items():
+        if name.startswith("show"):
+            continue  # on a terminal it draws the Markdown of answers
         plain, coloured = (
             capture(pytest.MonkeyPatch(), frozen, lambda args=args: run(args), colour=colour)  # type: ignore[misc]
             for colour in (False, True)

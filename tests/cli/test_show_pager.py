@@ -62,6 +62,28 @@ def test_pipe_has_no_pager(long: Hermes) -> None:
     assert done.stdout.count("line ") > 39
 
 
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_messages_are_broken_between_words_and_answers_are_drawn(hermes: Hermes, columns: int) -> None:
+    hermes.home.mkdir()
+    words = "some words that go on and on until a narrow terminal has to break them"
+    with SessionDB(hermes.database) as db:
+        db.create_session("one", "cli")
+        db.set_session_title("one", f"A title of {words}")
+        db.append_message("one", "user", f"  **Say** {words}")
+        db.append_message("one", "assistant", f"- **bold** {words}\n\n```python\nx = 1\n```")
+    with Terminal(hermes, "sessions", "show", "one", columns=columns, lines=60) as terminal:
+        assert terminal.until_over() == 0
+        lines = terminal.lines
+        assert b"bold\x1b[0m" in terminal.raw
+    assert all(len(line) <= columns for line in lines)
+    shown = " ".join(" ".join(lines).split())
+    assert f"A title of {words} Session:" in shown
+    assert f"**Say** {words} ──" in shown
+    assert f"• bold {words} ```python x = 1 ```" in shown
+    piped = hermes("sessions", "show", "one").stdout
+    assert f"- **bold** {words}\n\n```python" in piped
+
+
 def test_less_keeps_colours_and_leaves_with_q(long: Hermes) -> None:
     if shutil.which("less") is None:
         skip_or_fail("there is no less")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from hermes.cli.display.terminal import notice_width, printable, write_stderr
+from hermes.cli.display.terminal import write_stderr, write_stderr_json
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound
 
 FAILED = 1
@@ -20,24 +18,13 @@ def report_error(error: HermesError | click.ClickException, *, as_json: bool) ->
     """Write an error to stderr and return its exit code."""
     code, message, hint = _describe(error)
     if as_json:
-        write_stderr(json.dumps({"error": {"code": code, "message": message, "hint": hint}}))
+        write_stderr_json({"error": {"code": code, "message": message, "hint": hint}})
     else:
-        _write(f"Error: {message}")
+        write_stderr(f"Error: {message}")
         if hint:
             for line in f"Hint: {hint}".split("\n"):
-                _write(line)
+                write_stderr(line)
     return exit_code_of(error)
-
-
-def _write(line: str) -> None:
-    """Write a line to stderr, on a terminal broken between words."""
-    if width := notice_width():
-        from hermes.cli.display.wrapping import wrap_line
-
-        for row in wrap_line(printable(line), width):
-            write_stderr(row)
-    else:
-        write_stderr(line)
 
 
 def _describe(error: HermesError | click.ClickException) -> tuple[str, str, str]:

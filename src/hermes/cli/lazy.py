@@ -50,10 +50,13 @@ class LazyGroup(click.Group):
         name = args[0]
         if name in self.lazy or name in self.commands or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        from difflib import get_close_matches  # late: only this error needs it
+        import shlex  # late, as the next one: only this error needs them
+        from difflib import get_close_matches
 
         near = get_close_matches(name, self.list_commands(ctx), n=1)
-        suggestion = f" Did you mean '{near[0]}'?" if near else ""
+        suggestion = "" if ctx.parent else f" To send it as a message: hermes -q {shlex.quote(name)}"
+        if near:
+            suggestion = f" Did you mean '{near[0]}'?"
         raise click.UsageError(f"No such command '{name}'.{suggestion}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

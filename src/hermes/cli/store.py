@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermes.cli.display.terminal import write_stderr
+from hermes.cli.display.terminal import write_stderr, write_stderr_json
 from hermes.config import Config, load_config
 from hermes.errors import StoreUnavailable
 from hermes.home import get_hermes_home
@@ -18,7 +17,10 @@ def read_config(*, as_json: bool) -> Config:
     """Load the settings and write their warnings to stderr."""
     config = load_config()
     for warning in config.warnings:
-        write_stderr(json.dumps({"warning": {"message": warning}}) if as_json else f"Warning: {warning}")
+        if as_json:
+            write_stderr_json({"warning": {"message": warning}})
+        else:
+            write_stderr(f"Warning: {warning}")
     return config
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import pytest
 from textual.widgets import Button, Input
 
 from hermes.cli.browse.dialogs import DeleteDialog, HelpDialog
+from hermes.cli.browse.queries import Hit, SessionQueries
 from hermes.state.sessions.lists.browsing import BrowseFilter
 from hermes_state import SessionDB
 from tests.cli.browse.conftest import AUTH, LETTER, PLAIN, TRIP
-from tests.cli.browse.driving import Screen, drive
+from tests.cli.browse.driving import LIMIT_S, Screen, drive
 from tests.cli.chat.stored import sessions
 from tests.cli.conftest import Hermes
 
@@ -35,6 +38,29 @@ class TestRename:
         browser = drive(stored, scenario)
         assert title_of(stored, PLAIN) == "the weather 天気"
         assert browser.changes == [f"{PLAIN}  the weather 天気"]
+
+    def test_search_that_ends_later_does_not_hide_what_was_changed(
+        self, stored: Hermes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gate, search = Event(), SessionQueries.search_messages
+
+        def search_later(queries: SessionQueries, wanted: BrowseFilter) -> list[Hit]:
+            assert gate.wait(LIMIT_S)
+            return search(queries, wanted)
+
+        monkeypatch.setattr(SessionQueries, "search_messages", search_later)
+
+        async def scenario(screen: Screen) -> None:
+            await screen.until_names(*ALL)
+            await screen.type("module")
+            await screen.until_names("refactoring auth")
+            await screen.press("tab", "p")
+            await screen.until_status(f"{AUTH} is pinned.")
+            gate.set()
+            await screen.until(lambda: screen.browser._found is not None, "the hits")
+            assert screen.status == f"{AUTH} is pinned."
+
+        drive(stored, scenario)
 
     def test_rename_starts_with_the_current_title_and_can_remove_it(self, stored: Hermes) -> None:
         async def scenario(screen: Screen) -> None:

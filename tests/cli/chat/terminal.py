@@ -118,6 +118,11 @@ class Terminal:
         self._wait(lambda: text in self.text, repr(text))
         return self
 
+    def until_written(self, data: bytes) -> Self:
+        """Wait until the program has written some bytes."""
+        self._wait(lambda: data in self.raw, repr(data))
+        return self
+
     def until_gone(self, text: str) -> Self:
         """Wait until something is not on the screen any more."""
         self._wait(lambda: text not in self.text, f"no {text!r}")

@@ -99,6 +99,13 @@ class TestCommand:
         done = hermes("sesions", "list")
         assert (done.returncode, done.stdout) == (2, "")
         assert "No such command 'sesions'. Did you mean 'sessions'?" in done.stderr
+        assert "-q sesions" not in done.stderr
+        assert not hermes.database.exists()
+
+    def test_single_word_is_no_message_and_the_error_says_how_to_send_it(self, hermes: Hermes) -> None:
+        done = hermes("hello;")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "No such command 'hello;'. To send it as a message: hermes -q 'hello;'\n" in done.stderr
         assert not hermes.database.exists()
 
     @pytest.mark.parametrize(

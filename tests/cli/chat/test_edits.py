@@ -46,7 +46,9 @@ def test_change_is_shown_with_numbers_and_colours_before_it_is_made(
         assert b"\x1b[31m  4 -         return 'hello ' + name" in terminal.raw
         assert b"\x1b[32m  4 +         return f'Hello" in terminal.raw
         assert (project / "greet.py").read_text() == BEFORE
+        assert "→ edit_file greet.py" in terminal.lines
         terminal.type("y").until("edit_file returned: [changed greet.py:").until_prompt()
+        assert "  ✓ changed greet.py: 1 line added, 1 removed" in terminal.lines
         assert (project / "greet.py").read_text() == BEFORE.replace(OLD, NEW)
         terminal.enter("/undo").until("has its former").until_times("> !tool", 2)
         assert (project / "greet.py").read_text() == BEFORE

@@ -212,7 +212,7 @@ class TestKindsOfTerminals:
         hermes.store(("20261101_101010_aaaaaaaa", "cli", "narrow", "a question that is longer than one line"))
         with Terminal(hermes, "-c", columns=40) as terminal:
             terminal.until_prompt()
-            assert "\n".join(terminal.lines[2:6]) == (
+            assert "\n".join(terminal.lines[3:7]) == (
                 "╭─ Previous Conversation ──────────────╮\n"
                 "│ ● You: a question that is longer     │\n"
                 "│   than one line                      │\n"

@@ -50,8 +50,9 @@ def test_end_of_a_thought_is_found_after_letters_that_change_their_length(text: 
         ("http://example.org <http://example.org>", ["http://example.org http://example.org"]),
         (
             "1. a\n\n   ```sh\n   ls -l\n   ```\n\n   after\n2. b",
-            [" 1 a", "", "```sh", "ls -l", "```", "", "   after", " 2 b"],
+            [" 1. a", "", "```sh", "ls -l", "```", "", "   after", " 2. b"],
         ),
+        ("9. a\n10. b\n    - c", ["  9. a", " 10. b", "      • c"]),
         ("- a\n    - b\n        - c", [" • a", "    • b", "       • c"]),
         ("```python\nx = 1  \n\n\ty\n```", ["```python", "x = 1", "", "\ty", "```"]),
         ("```nosuchlanguage\nx\n```", ["```nosuchlanguage", "x", "```"]),

@@ -157,6 +157,24 @@ class TestRecap:
             terminal.until_over()
         assert len(transcript(hermes, ID)) == 2
 
+    @pytest.mark.parametrize("columns", [40, 56])
+    def test_lines_about_sessions_are_broken_between_words(
+        self, hermes: Hermes, remember: Remember, columns: int
+    ) -> None:
+        remember(OTHER, ("user", "hello"), ("assistant", "yes?"), title="another conversation with a long title")
+        remember(ID, ("user", "hello"), ("assistant", "yes?"), title="a title that is long")
+        with Terminal(hermes, "-c", "a title that is long", columns=columns) as terminal:
+            terminal.until_prompt()
+            shown = " ".join(terminal.lines[: terminal.lines.index(">")]).partition(" ╭")[0]
+            assert shown == f'↻ Resumed {ID} "a title that is long" (1 user message, 2 total messages)'
+            assert f"\x1b[1m{ID}\x1b[0m".encode() in terminal.raw
+            terminal.enter("/resume").until("Type a number").until_prompt()
+            start = terminal.lines.index("> /resume")
+            assert terminal.lines[start + 2].split()[-2:] == ["Last", "Active"]
+            assert set(terminal.lines[start + 3]) == {"─"}
+            assert terminal.lines[start + 4].endswith("1h ago")
+            terminal.enter("1").until(f"↻ Resumed {OTHER}")
+
 
 class TestRestored:
     def test_resume_restores_the_directory(self, hermes: Hermes, remember: Remember, tmp_path: Path) -> None:

@@ -91,6 +91,12 @@ def test_pipe_gets_no_colours_and_no_spinner(hermes: Hermes, server: ModelServer
         ("terminal", '{"command": "ls -l", "background": true}', "terminal ls -l background=true"),
         ("session_search", '{"limit": 3, "query": "NAS"}', "session_search NAS limit=3"),
         ("memory", "{}", "memory"),
+        (
+            "edit_file",
+            '{"path": "a.py", "old": "x", "new": "y", "replace_all": true}',
+            "edit_file a.py replace_all=true",
+        ),
+        ("write_file", '{"content": "x\\ny", "path": "a.py"}', "write_file a.py"),
         ("memory", "", "memory"),
         ("read_file", '{"path": ["a"]}', 'read_file path=["a"]'),
         ("x", "[1]", "x [1]"),
@@ -122,6 +128,24 @@ def test_call_is_described_on_one_line(name: str, arguments: str, shown: str) ->
                 lines=("a",),
             ),
             "a",
+        ),
+        (
+            ToolResult("a\n[ended, because the user stopped this turn]", is_error=True, end="stopped"),
+            1.0,
+            CallEnd("stopped, 1.0 s", is_failure=True, lines=("a",)),
+            "a",
+        ),
+        (
+            ToolResult("[made a.py: 2 lines added; change 12]", end="made a.py: 2 lines added"),
+            0.1,
+            CallEnd("made a.py: 2 lines added"),
+            "[made a.py: 2 lines added; change 12]",
+        ),
+        (
+            failure("not run: the user stopped this turn"),
+            0.0,
+            CallEnd("not run: you stopped this turn", is_failure=True),
+            "not run: you stopped this turn",
         ),
         (failure("no file\nx"), 0.0, CallEnd("no file x", is_failure=True), "no file\nx"),
         (ToolResult("long text", is_error=True), 0.0, CallEnd("long text", is_failure=True), "long text"),
@@ -175,4 +199,5 @@ def test_change_without_a_question_is_shown_afterwards(hermes: Hermes, server: M
         assert "   20 + line 20" in terminal.lines
         assert "line 21\n" not in terminal.text
         assert "  … 20 more rows: /output 1" in terminal.lines
+        assert "  ✓ made new.txt: 40 lines added" in terminal.lines
         terminal.enter("/output").until("+line 40")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 from pathlib import Path
 
 import pexpect  # type: ignore[import-untyped]
@@ -11,13 +12,15 @@ import pytest
 
 from hermes.cli.chat.prompt.command_menu import ROWS, match_words, menu_rows
 from hermes.cli.chat.prompt.editor import editor_commands
-from hermes.cli.chat.prompt.status_line import read_branch
+from hermes.cli.chat.prompt.status_line import Status, read_branch
 from tests.cli.chat.stored import sessions, transcript
 from tests.cli.chat.terminal import CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal
 from tests.cli.conftest import Hermes
 from tests.support.modelserver import ModelServer, Say
 
 ESC, CTRL_X_E = "\x1b", "\x18\x05"
+BLOCK = b"\x1b[2 q"
+"""The shape of the cursor in the normal mode of vi."""
 
 
 def configure(hermes: Hermes, text: str) -> None:
@@ -44,6 +47,13 @@ class TestMenu:
             terminal.until_prompt().type("/co").until("/compress").type(TAB).until("> /compress").type(TAB)
             terminal.until("> /cost").type(UP).until("> /compress").type(ESC).until_gone("Copy the last answer")
             assert "> /co" in terminal.text
+
+    def test_menu_stays_below_the_input_when_it_gets_shorter(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("/").until("/fork").type("sta").until_gone("/fork")
+            lines = terminal.all_lines
+            assert lines[lines.index("> /sta") + 1].split()[0] == "/status"
+            assert lines[-1].startswith("  offline · ")
 
     def test_menu_is_gone_when_the_name_has_an_argument(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
@@ -88,6 +98,22 @@ class TestStatusLine:
                 assert terminal.status.startswith("test-model · ")
                 assert terminal.status.endswith(" · 20% of context · $0.30")
 
+    def test_long_directory_is_shortened_before_other_facts(self) -> None:
+        status = Status("model", ("~/projects/wiki (main)", "…/wiki (main)", "…/wiki", ""), "7% of context", "$0.03")
+        assert status.fit(80) == "  model · ~/projects/wiki (main) · 7% of context · $0.03"
+        assert status.fit(48) == "  model · …/wiki (main) · 7% of context · $0.03"
+        assert status.fit(40) == "  model · …/wiki · 7% of context · $0.03"
+        assert status.fit(36) == "  model · 7% of context · $0.03"
+        assert status.fit(20) == "  model · 7% of con…"
+        assert Status().fit(20) == ""
+
+    def test_few_tokens_are_not_rounded_to_nothing(self, hermes: Hermes) -> None:
+        with ModelServer(Say("Hello.")) as server:
+            configure(hermes, server.config)
+            with Terminal(hermes, columns=160) as terminal:
+                terminal.enter("hi").until("◆ Hello.").until_prompt()
+                assert terminal.status.endswith(" · 20 tokens")
+
     def test_it_leaves_no_trace_and_can_be_turned_off(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
             terminal.enter("!say one").until("◆ one").until_prompt().type(CTRL_D)
@@ -128,7 +154,7 @@ class TestEditor:
         return f"'{program}' --wait"
 
     def test_edited_text_returns_to_the_prompt_and_is_not_sent(self, hermes: Hermes, tmp_path: Path) -> None:
-        editor = self.script(tmp_path, 'printf "\\nand more\\n" >> "$2"')
+        editor = self.script(tmp_path, 'echo "and more" >> "$2"')
         with Terminal(hermes, EDITOR=editor) as terminal:
             terminal.until_prompt().type("!say first").until("> !say first").type(CTRL_X_E).until(". and more")
             assert not hermes.database.exists() or sessions(hermes) == []
@@ -167,6 +193,38 @@ class TestViMode:
         with Terminal(hermes) as terminal:
             terminal.until_prompt().type("!say two words").until("> !say two words").type(ESC)
             terminal.type("bcw").type("vi").until("> !say two vi").type(ENTER).until("◆ two vi")
+
+    def test_cursor_shows_the_mode(self, hermes: Hermes) -> None:
+        configure(hermes, "display: {editing_mode: vi}\n")
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("x").until("> x")
+            assert BLOCK not in terminal.raw
+            terminal.type(ESC).until_written(BLOCK).type("0iy").until("> yx")
+
+
+class TestTypeahead:
+    def test_keys_before_a_prompt_are_shown_once_it_is_there(self, hermes: Hermes) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+            configure(hermes, f"model: {{base_url: '{address}', default: any}}\n")
+            with Terminal(hermes) as terminal:
+                terminal.enter("/model").until("Model: any").type("typed ahead")
+                terminal.until("does not list its models").until("> typed ahead")
+                assert terminal.raw.count(b"typed ahead") == 1
+
+    def test_own_command_may_read_the_keyboard(self, hermes: Hermes) -> None:
+        with Terminal(hermes, SHELL="/bin/sh") as terminal:
+            terminal.enter("!stty -a | tr ' ' '\\n' | grep -x -e echo -e -echo").until("next message")
+            assert "-echo" not in terminal.lines
+            assert "echo" in terminal.lines
+
+
+def test_pasted_tab_is_shown_as_blanks_and_sent_as_it_is(hermes: Hermes) -> None:
+    with Terminal(hermes) as terminal:
+        terminal.until_prompt().type("\x1b[200~!say a\tb\x1b[201~").until("> !say a  b").type(ENTER).until("◆ a")
+        terminal.until_prompt()
+    (row,) = sessions(hermes)
+    assert transcript(hermes, row["id"])[0] == ("user", "!say a\tb")
 
 
 class TestEscapeSequences:

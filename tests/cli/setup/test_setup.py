@@ -33,13 +33,23 @@ def settings(hermes: Hermes) -> dict[str, object]:
 
 
 class TestAsking:
+    def test_offers_are_broken_between_words(self, hermes: Hermes) -> None:
+        with Terminal(hermes, "setup", columns=40) as terminal:
+            terminal.until("Number [1]:")
+            start = next(place for place, line in enumerate(terminal.lines) if line.startswith("  8  no model"))
+            assert terminal.lines[start : start + 3] == [
+                "  8  no model: the built-in offline",
+                "  model, which only searches past",
+                "  sessions",
+            ]
+
     def test_new_user_is_led_to_a_model_that_answers(self, hermes: Hermes) -> None:
         with ModelServer(Say("OK"), Say("Hello, Ada."), models=("small", "large")) as server:
             with Terminal(hermes, "setup", columns=100) as terminal:
                 terminal.until("Number [1]:").type(f"nine{ENTER}").until("Type a number from 1 to 8.")
                 terminal.until_times("Number [1]:", 2).type(f"7{ENTER}")
-                terminal.until("Address of the endpoint").type(f"{server.base_url}{ENTER}")
-                terminal.until("Key for another").type(f"{KEY}{ENTER}")
+                terminal.until("Its address").type(f"{server.base_url}{ENTER}")
+                terminal.until("Key for it").type(f"{KEY}{ENTER}")
                 terminal.until("  2  large").until("Model (number or name) [small]:").type(f"2{ENTER}")
                 terminal.until(f"Hermes uses large at 127.0.0.1:{server.port}, which answered.")
                 assert terminal.until_over() == 0

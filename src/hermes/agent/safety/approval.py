@@ -307,7 +307,8 @@ def refusal_for_user(text: str) -> str:
     """Return a refusal without the sentences that only the model needs."""
     if text.startswith((_DENIED, _INSTEAD)):
         return "not allowed"
-    return text.replace(_ADVICE, "").replace(_NO_OTHER_WAY, "").replace("  ", " ").strip()
+    text = text.replace(_ADVICE, "").replace(_NO_OTHER_WAY, "").replace("the user stopped", "you stopped")
+    return text.replace("  ", " ").strip()
 
 
 def _fold_name(source: str) -> str:

@@ -22,6 +22,8 @@ class ToolResult:
     is_error: bool = False
     exit_code: int | None = None
     """How a command has ended, for the user: its exit code, or the negative number of a signal."""
+    end: str = ""
+    """How the call has ended, for the user, if that needs other words than those in the text."""
     diff: FileDiff | None = None
     """What the call has changed in a file, for the user."""
 

@@ -18,8 +18,8 @@ PINNED, ARCHIVED = "★", "▽"
 GAP = "  "
 MESSAGES_WIDTH, WHEN_WIDTH, SOURCE_WIDTH = 5, 10, 8
 COST_WIDTH, MODEL_WIDTH = 8, 18
-LEAST_FOR_SOURCE, LEAST_FOR_COST, LEAST_FOR_MODEL = 76, 90, 116
-"""In a narrower list, only the preview pane shows the source, the cost and the model."""
+LEAST_FOR_COST, LEAST_FOR_MODEL, LEAST_FOR_SOURCE = 64, 84, 100
+"""In a narrower list, only the preview pane shows the cost, the model and the source."""
 
 
 class LineStyle(Enum):
@@ -43,12 +43,12 @@ def format_header(width: int, order: Order) -> str:
     name, words = _widths(width)
     moment = "Started" if order is Order.STARTED else "Active"
     cells = [pad("Title", name), pad("Beginning", words), "Msgs".rjust(MESSAGES_WIDTH), pad(moment, WHEN_WIDTH)]
-    if width >= LEAST_FOR_SOURCE:
-        cells.append(pad("Source", SOURCE_WIDTH))
     if width >= LEAST_FOR_COST:
         cells.append("Cost".rjust(COST_WIDTH))
     if width >= LEAST_FOR_MODEL:
         cells.append(pad("Model", MODEL_WIDTH))
+    if width >= LEAST_FOR_SOURCE:
+        cells.append(pad("Source", SOURCE_WIDTH))
     return f"  {GAP.join(cells)}"
 
 
@@ -62,12 +62,12 @@ def format_line(item: ListedConversation | Hit, width: int, order: Order, now: f
         str(conversation.message_count).rjust(MESSAGES_WIDTH),
         pad(clip(ago(moment, now), WHEN_WIDTH), WHEN_WIDTH),
     ]
-    if width >= LEAST_FOR_SOURCE:
-        facts.append(pad(clip(printable(conversation.source), SOURCE_WIDTH), SOURCE_WIDTH))
     if width >= LEAST_FOR_COST:
         facts.append(clip(format_cost(conversation), COST_WIDTH).rjust(COST_WIDTH))
     if width >= LEAST_FOR_MODEL:
         facts.append(pad(clip(format_model(conversation), MODEL_WIDTH), MODEL_WIDTH))
+    if width >= LEAST_FOR_SOURCE:
+        facts.append(pad(clip(printable(conversation.source), SOURCE_WIDTH), SOURCE_WIDTH))
     title = conversation.title or (conversation.preview if isinstance(item, Hit) else None) or UNTITLED
     middle = _format_snippet(item.snippet, words) if isinstance(item, Hit) else [_fit_text(conversation.preview, words)]
     return [
@@ -98,9 +98,9 @@ def _widths(width: int) -> tuple[int, int]:
     """The columns for titles and for previews."""
     fixed = 2 + 3 * len(GAP) + MESSAGES_WIDTH + WHEN_WIDTH
     for least, taken in (
-        (LEAST_FOR_SOURCE, SOURCE_WIDTH),
         (LEAST_FOR_COST, COST_WIDTH),
         (LEAST_FOR_MODEL, MODEL_WIDTH),
+        (LEAST_FOR_SOURCE, SOURCE_WIDTH),
     ):
         fixed += len(GAP) + taken if width >= least else 0
     elastic = max(16, width - fixed)

@@ -75,6 +75,8 @@ class Browser(App[str]):
         self._is_complete = False
         """Whether all matching conversations are loaded."""
         self._is_loading = False
+        self._is_about_change = False
+        """Whether the status line is about a change."""
         self._found: tuple[BrowseFilter, list[Hit]] | None = None
         """The last search of messages and its hits."""
         self._list, self._preview = SessionList(), PreviewPane()
@@ -116,7 +118,10 @@ class Browser(App[str]):
         width, height = event.size
         is_small = width < LEAST_WIDTH or height < LEAST_HEIGHT
         self.set_class(is_small, "small")
+        was_narrow = self.has_class("narrow")
         self.set_class(width < LEAST_FOR_PANE, "narrow")
+        if was_narrow != self.has_class("narrow"):  # in a narrow window no recap is read
+            self.show_selected()
         self._small.update(
             f"Terminal too small: {width}x{height}; at least {LEAST_WIDTH}x{LEAST_HEIGHT} is needed.\n"
             "Enlarge it, or press Esc and use `hermes sessions list`."
@@ -260,7 +265,7 @@ class Browser(App[str]):
         self._found = (wanted, hits)
         if wanted == self._wanted:
             self._list.show_hits(hits)
-            self._show_status()
+            self._renew_status()
 
     def _show_recap(self, conversation: ListedConversation, recap: Recap) -> None:
         if conversation == self._list.selected:
@@ -282,7 +287,13 @@ class Browser(App[str]):
             parts.append(f"from {printable(self._wanted.source)}")
         self._show_message(", ".join([*parts, f"sorted by {ORDERS[self._wanted.order]}"]))
 
+    def _renew_status(self) -> None:
+        """Show the counts, unless the line is about a change: what is read meanwhile must not hide that."""
+        if not self._is_about_change:
+            self._show_status()
+
     def _show_message(self, text: str, *, is_error: bool = False) -> None:
+        self._is_about_change = False
         self._status.set_class(is_error, "error")
         self._status.update(text)
 
@@ -314,7 +325,7 @@ class Browser(App[str]):
 
     async def _count(self) -> None:
         self._total = await asyncio.to_thread(self._queries.count, self._wanted)
-        self._show_status()
+        self._renew_status()
 
     async def _load_more(self, wanted: BrowseFilter, after: ListedConversation) -> None:
         try:
@@ -324,7 +335,7 @@ class Browser(App[str]):
         if wanted == self._wanted and self._list.conversations[-1:] == [after]:
             self._is_complete = len(page) < PAGE
             self._list.add(page)
-            self._show_status()
+            self._renew_status()
 
     async def _rename(self, conversation: ListedConversation, title: str) -> None:
         renamed = await asyncio.to_thread(self._queries.rename, conversation, title)
@@ -368,4 +379,5 @@ class Browser(App[str]):
 
     def _record_change(self, text: str) -> None:
         self._show_message(text)
+        self._is_about_change = True
         self.changes.append(text)

@@ -252,8 +252,12 @@ class Chat:
             self.exit_code = INTERRUPTED
 
     def run_prompt(self, reader: Reader) -> None:
-        """Run each line that the user types until they leave."""
+        """Run each line that the user types until they leave; the prompt shows what is typed before it is there."""
         self._has_prompt = True
+        with echo_off():
+            self._run_prompt(reader)
+
+    def _run_prompt(self, reader: Reader) -> None:
         while not self.is_over and self.signals.leaving is None:
             draft, self.draft = self.draft, ""
             try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.chat.terminal.screen import Screen
-from hermes.cli.display.terminal import write_json, write_stderr
+from hermes.cli.display.terminal import write_json, write_stderr_json
+from hermes.cli.display.wrapping import strip_codes
 from hermes.errors import HermesError
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ class JsonScreen(Screen):
 
     def print_lines(self, lines: list[str]) -> None:
         """Write lines for the user as one warning."""
-        write_stderr(json.dumps({"warning": {"message": "\n".join(lines)}}))
+        write_stderr_json({"warning": {"message": "\n".join(map(strip_codes, lines))}})
 
     def print_error(self, error: HermesError, hint: str | None = None) -> None:
         """Write an error as JSON."""
-        write_stderr(json.dumps({"error": _error(error, hint)}))
+        write_stderr_json({"error": _error(error, hint)})
 
     def print_dim(self, text: str) -> None:
         """Write nothing: progress is for people."""

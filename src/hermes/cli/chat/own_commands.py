@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from hermes.agent.references.texts import Block, format_block
+from hermes.cli.chat.terminal.keyboard import echo_on
 from hermes.cli.chat.terminal.output import write_notice
 from hermes.cli.display.terminal import printable
 from hermes.errors import HermesError
@@ -50,7 +51,7 @@ class OwnCommands:
             raise HermesError(f"the command cannot be run: {error}") from error
         output = Output()
         try:
-            with chat.signals.interruptible():
+            with chat.signals.interruptible(), echo_on():
                 _read_output(process, output)
         except KeyboardInterrupt:
             output.interrupt()

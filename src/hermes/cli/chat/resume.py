@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes.agent.history.attachments import is_attached
-from hermes.cli.chat.terminal.style import bold
 from hermes.cli.display.terminal import printable, terminal_width
 from hermes.errors import NotFound, UnknownSession
 from hermes.phrases import plural
@@ -72,7 +71,7 @@ def restore_context(
     history = conversation.history
     if asked_id != conversation.session_id:
         screen.print_dim(f"{asked_id} was compressed and continues in {conversation.session_id}")
-    screen.print_lines([status_line(row, history)])
+    screen.print_text(status_line(row, history), in_bold=printable(row["id"]))
     if is_foreign(row):
         screen.print_dim(enter_imported_directory(row["cwd"], ask))
         conversation.session.cwd = current_directory()
@@ -101,10 +100,10 @@ def status_line(row: AnyRow, history: Sequence[AnyRow]) -> str:
     title = f" {printable(quote_title(row['title']))}" if row["title"] else ""
     origin = f", imported from {printable(row['imported_from'])}" if row["imported_from"] else ""
     if not history:
-        return f"↻ Session {bold(printable(row['id']))}{title} has no messages yet{origin}"
+        return f"↻ Session {printable(row['id'])}{title} has no messages yet{origin}"
     user_messages = sum(each["role"] == "user" for each in history)
     counts = f"{plural(user_messages, 'user message')}, {plural(len(history), 'total message')}"
-    return f"↻ Resumed {bold(printable(row['id']))}{title} ({counts}){origin}"
+    return f"↻ Resumed {printable(row['id'])}{title} ({counts}){origin}"
 
 
 def quote_title(title: str) -> str:

@@ -26,6 +26,8 @@ BLOCK = "█"
 BAR = 24
 LEAST_WIDTH = 24
 """The smallest width of the text, however small the terminal is."""
+NARROW_INDENT = 6
+"""The blanks before a text that is below its name, because the terminal is narrow."""
 
 
 def format_findings(findings: Sequence[Finding], width: int) -> list[str]:
@@ -49,9 +51,15 @@ def summarize_findings(findings: Sequence[Finding]) -> str:
 
 def _format_finding(found: Finding, names: int, width: int) -> Iterator[str]:
     indent = " " * (names + 6)
+    is_narrow = width < len(indent) + LEAST_WIDTH
+    if is_narrow:  # the text is below the name
+        indent = " " * NARROW_INDENT
     columns = max(LEAST_WIDTH, width - len(indent))
     first, *more = wrap_text(found.summary, columns, breaks_words=False)
-    yield f"  {_mark(found.status)} {pad(found.name, names)}  {first}"
+    head = f"  {_mark(found.status)} "
+    yield from (
+        [f"{head}{found.name}", f"{indent}{first}"] if is_narrow else [f"{head}{pad(found.name, names)}  {first}"]
+    )
     yield from (f"{indent}{line}" for line in more)
     parts = found.values.get("parts")
     if isinstance(parts, Mapping):

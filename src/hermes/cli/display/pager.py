@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 
-from hermes.cli.display.terminal import display_width, write_stdout
+from hermes.cli.display.terminal import write_stdout
+from hermes.cli.display.wrapping import strip_codes, taken_rows
 
 DEFAULT = "less -R"
-_ESCAPE = "\x1b"
 
 
 def page_text(text: str, *, is_wanted: bool = True) -> None:
@@ -31,8 +31,7 @@ def _is_longer(text: str) -> bool:
     size = shutil.get_terminal_size()
     rows = 0
     for line in text.split("\n"):
-        bare = line.replace("\x1b[1m", "").replace("\x1b[0m", "") if _ESCAPE in line else line
-        rows += max(1, -(-display_width(bare) // size.columns))
+        rows += taken_rows(strip_codes(line), size.columns)
         if rows >= size.lines:
             return True
     return False

@@ -41,9 +41,20 @@ def write_json(value: dict[str, Any]) -> None:
 
 
 def write_stderr(text: str) -> None:
-    """Write a line for the user to stderr."""
+    """Write a line for the user to stderr, on a terminal broken between words."""
+    rows = [printable(text)]
+    if width := notice_width():
+        from hermes.cli.display.wrapping import wrap_line
+
+        rows = wrap_line(rows[0], width)
     with contextlib.suppress(BrokenPipeError):  # the reader has left, and no work depends on this line
-        click.echo(printable(text), err=True)
+        click.echo("\n".join(rows), err=True)
+
+
+def write_stderr_json(value: dict[str, Any]) -> None:
+    """Write a JSON object to stderr, on one line."""
+    with contextlib.suppress(BrokenPipeError):  # as above
+        click.echo(json.dumps(value), err=True)
 
 
 def discard_output() -> None:

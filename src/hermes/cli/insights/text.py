@@ -202,10 +202,11 @@ def _notable(found: Insights, layout: TextLayout) -> list[str]:
     some = found.notable
     if not some:
         return []
+    titles = [layout.display_text(conversation_name(each)) or NO_TITLE for each in some]
     columns = [
         Column("Most", [MEASURES[each.measure] for each in some]),
-        _right("", [format_value(each) for each in some]),
-        Column("Title", [layout.display_text(conversation_name(each)) or NO_TITLE for each in some], is_elastic=True),
+        _right("", [format_value(each) for each in some])._replace(dropped=2),
+        Column("Title", titles, is_elastic=True, dropped=1),
         Column("ID", [layout.display_text(each.id) for each in some]),
     ]
     return format_table(columns, layout.inner_width)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import time
@@ -13,7 +12,13 @@ from typing import Any
 
 import click
 
-from hermes.cli.display.terminal import printable, write_json, write_stderr, write_stdout
+from hermes.cli.display.terminal import (
+    printable,
+    write_json,
+    write_stderr,
+    write_stderr_json,
+    write_stdout,
+)
 from hermes.cli.errors import FAILED
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
@@ -183,7 +188,10 @@ def _count_target(target: Config, *, as_json: bool) -> StoreCounts | None:
         with open_session_db(target, read_only=True) as receiver:
             return count(receiver)
     except StoreUnavailable as exc:
-        write_stderr(json.dumps({"warning": {"message": exc.message}}) if as_json else f"Note: {exc.message}")
+        if as_json:
+            write_stderr_json({"warning": {"message": exc.message}})
+        else:
+            write_stderr(f"Note: {exc.message}")
         return None
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LIST_SCHEMA = "hermes.sessions/1"
 
+LEAST_FOR_PREVIEW = 57
+"""In a narrower table the preview stands for a missing title."""
 HIDDEN_SOURCES = ("tool", "subagent")
 """The sources of sessions that agents create for themselves, which are listed only on request."""
 
@@ -181,13 +183,17 @@ def session_json(row: AnyRow) -> dict[str, Any]:
 def format_session_table(rows: Sequence[AnyRow], query: ListQuery, *, now: float, width: int) -> list[str]:
     """Format the list as a table, with titles if any session has one, else with sources."""
     moment, name = ("started_at", "Started") if query.by_start else ("last_active", "Last Active")
-    preview = Column("Preview", [str(row["preview"] or "") for row in rows], is_elastic=True)
-    when = Column(name, [ago(row[moment], now) for row in rows])
+    has_titles = any(row["title"] for row in rows)
+    previews = [str(row["preview"] or "") for row in rows]
+    preview = Column("Preview", previews, is_elastic=True, dropped=1 if has_titles else 0)
+    when = Column(name, [ago(row[moment], now) for row in rows], dropped=2)
     ids = Column("ID", [str(row["id"]) for row in rows])
-    if any(row["title"] for row in rows):
-        titles = Column("Title", [str(row["title"] or UNTITLED) for row in rows], is_elastic=True)
+    if has_titles:
+        names = [str(row["title"] or (row["preview"] if width < LEAST_FOR_PREVIEW else "") or UNTITLED) for row in rows]
+        titles = Column("Title", names, is_elastic=True)
         return format_table([titles, preview, when, ids], width)
-    return format_table([preview, when, Column("Src", [str(row["source"]) for row in rows]), ids], width)
+    sources = Column("Src", [str(row["source"]) for row in rows], dropped=1)
+    return format_table([preview, when, sources, ids], width)
 
 
 def list_notes(page: SessionPage, query: ListQuery, path: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hermes.cli.chat.recap import message_text
+from hermes.cli.chat.terminal.style import can_move, has_style
 from hermes.cli.display.pager import page_text
 from hermes.cli.display.terminal import (
     ELLIPSIS,
     heading,
     printable,
     printable_lines,
+    terminal_width,
     write_json,
     write_stderr,
 )
 from hermes.cli.display.times import ago
 from hermes.cli.display.totals import format_totals
+from hermes.cli.display.wrapping import wrap_line
 from hermes.cli.options import AS_JSON
 from hermes.cli.session_argument import SESSION, NamedSession, open_named_session
 from hermes.cli.store import read_config
@@ -56,9 +60,11 @@ def show(name: str, tail: int | None, full: bool, include_inactive: bool, no_pag
     if as_json:
         write_json({"schema": SCHEMA, "item": {**session.row, "messages": messages}})
         return
-    lines = format_summary(session.row, relatives, now=time.time())
+    width = terminal_width() if can_move(sys.stdout) else 0
+    title, *facts = format_summary(session.row, relatives, now=time.time())
+    lines = [*map(heading, _wrap(title, width)), *(row for fact in facts for row in _wrap(fact, width))]
     for message in messages:
-        lines += ["", *format_message(message, is_full=full)]
+        lines += ["", *format_message(message, is_full=full, width=width)]
     page_text("\n".join(lines), is_wanted=not no_pager)
     left_out = session.row["message_count"] - len(messages)
     if tail is not None and left_out > 0:
@@ -79,7 +85,7 @@ def read_relatives(session: NamedSession) -> list[str]:
 
 def format_summary(row: AnyRow, relatives: Sequence[str], *, now: float) -> list[str]:
     """Format the facts about a session."""
-    lines = [heading(printable(str(row["title"] or row["preview"] or row["id"])))]
+    lines = [str(row["title"] or row["preview"] or row["id"])]
     lines.append(f"Session: {row['id']} ({row['source']})")
     if row["model"]:
         lines.append(f"Model: {row['model']}")
@@ -91,21 +97,32 @@ def format_summary(row: AnyRow, relatives: Sequence[str], *, now: float) -> list
     lines.append(", ".join([f"Messages: {row['message_count']}", *flags]))
     if totals := format_totals(row):
         lines.append(f"Tokens: {totals}")
-    return [lines[0], *(printable(line) for line in [*lines[1:], *relatives])]
+    return [printable(line) for line in [*lines, *relatives]]
 
 
-def format_message(message: AnyRow, *, is_full: bool) -> list[str]:
-    """Format a message as lines of text."""
+def format_message(message: AnyRow, *, is_full: bool, width: int = 0) -> list[str]:
+    """Format a message as lines of text, on a terminal of so many columns with the Markdown of an answer drawn."""
     undone = "" if message["active"] else " (undone)"
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(message["timestamp"]))
     who = f"{message['role']} {message['tool_name']}" if message["tool_name"] else str(message["role"])
     lines = [heading(f"── {printable(who)}{undone} · {when}")]
     text = message_text(message["content"])
     is_tool = message["role"] == "tool"
-    if text:
-        lines.append(printable_lines(_cut(text) if is_tool and not is_full else text))
-    lines += [printable_lines(_format_call(call, is_full=is_full)) for call in message["tool_calls"] or ()]
+    if text and width and message["role"] == "assistant":
+        from hermes.cli.display.markdown.renderer import render_markdown
+
+        lines += render_markdown(text, width - 1, has_colour=has_style(sys.stdout))
+    elif text:
+        lines += _wrap(_cut(text) if is_tool and not is_full else text, width)
+    for call in message["tool_calls"] or ():
+        lines += _wrap(_format_call(call, is_full=is_full), width)
     return lines
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Return printable lines, on a terminal broken between words."""
+    lines = printable_lines(text).split("\n")
+    return [row for line in lines for row in (wrap_line(line, width) if width else [line])]
 
 
 def _format_call(call: Any, *, is_full: bool) -> str:

@@ -9,7 +9,8 @@ import click
 
 from hermes.agent.models.choice import PROVIDERS, choose_model
 from hermes.cli.config.settings_writer import set_secret, set_setting
-from hermes.cli.display.terminal import printable, write_stderr, write_stdout
+from hermes.cli.display.terminal import printable, terminal_width, write_stderr, write_stdout
+from hermes.cli.display.wrapping import wrap_line
 from hermes.cli.setup.providers import NAMES, OFFERS, Offer, find_offer
 from hermes.cli.setup.trial import hint_of, list_names, try_model
 from hermes.config import Config, ModelConfig, load_config, load_variables
@@ -77,7 +78,8 @@ def setup(
         except ModelError as error:
             raise type(error)(f"{error.message}; nothing was stored", hint=hint_of(error)) from error
     _store(answers)
-    write_stdout(printable(f"Hermes uses {choice.name} at {choice.host}{'' if is_untested else ', which answered'}."))
+    done = printable(f"Hermes uses {choice.name} at {choice.host}{'' if is_untested else ', which answered'}.")
+    write_stdout("\n".join(wrap_line(done, terminal_width()) if sys.stdout.isatty() else [done]))
     write_stderr("Start a chat with `hermes`.")
 
 
@@ -102,7 +104,7 @@ def _ask_address(offer: Offer, *, has_person: bool) -> str | None:
         return None
     if not has_person:
         raise click.UsageError("--provider custom needs --base-url")
-    return str(click.prompt("Address of the endpoint, such as http://127.0.0.1:8000/v1", err=True)).strip()
+    return str(click.prompt("Its address, such as http://127.0.0.1:8000/v1", err=True)).strip()
 
 
 def _ask_key(offer: Offer, *, has_person: bool, is_on_stdin: bool) -> str:
@@ -120,7 +122,7 @@ def _ask_key(offer: Offer, *, has_person: bool, is_on_stdin: bool) -> str:
         f"; Enter: keep the one in {offer.key_variable}" if known else "; Enter: none" if offer.is_own_address else ""
     )
     while True:
-        question = f"Key for {offer.label} (not shown{more})"
+        question = f"Key for {'it' if offer.is_own_address else offer.label} (not shown{more})"
         key = _checked(str(click.prompt(question, hide_input=True, err=True, default="", show_default=False))) or known
         if key or offer.is_own_address:
             return key

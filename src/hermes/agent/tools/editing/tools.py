@@ -57,6 +57,7 @@ def _change(context: ToolContext, path: str, edit: Callable[[TextContent | None]
     """Plan a change, ask for permission, make it, and record it for `/undo`."""
     from hermes.agent.safety.changeable_places import refusal_to_change
     from hermes.agent.tools.editing.file_change import FileChange, make_change, read_state
+    from hermes.agent.tools.editing.journal import marked_change
     from hermes.agent.tools.editing.text_content import TextContent
 
     place = context.resolve_path(path)
@@ -80,7 +81,10 @@ def _change(context: ToolContext, path: str, edit: Callable[[TextContent | None]
         raise Conflict("the user stopped this turn; nothing was written")
     ending = _record(context, change, content)
     make_change(change)
-    return ToolResult(f"[{_done(path, diff, is_new=before is None)}{ending}", diff=diff)
+    done = _done(path, diff, is_new=before is None)
+    return ToolResult(
+        f"[{done}{ending}", end=done if marked_change(ending) else f"{done}; it cannot be undone", diff=diff
+    )
 
 
 def _request(

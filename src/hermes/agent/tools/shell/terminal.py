@@ -113,9 +113,11 @@ def _run(running: Process, context: ToolContext, timeout_s: float) -> ToolResult
     is_stopped = context.cancellation.is_cancelled
     running.end(grace_s=0 if is_stopped else GRACE_S)
     if is_stopped:
-        return ToolResult(_format_output(running, "ended, because the user stopped this turn"), is_error=True)
+        output = _format_output(running, "ended, because the user stopped this turn")
+        return ToolResult(output, is_error=True, end="stopped")
     why = f"ended with all its child processes, because it took more than {timeout_s:g} s"
-    return ToolResult(_format_output(running, f"{why}; use background, or a higher timeout_s"), is_error=True)
+    output = _format_output(running, f"{why}; use background, or a higher timeout_s")
+    return ToolResult(output, is_error=True, end="stopped at its time limit")
 
 
 def _unasked_environment(context: ToolContext, command: str, directory: Path) -> dict[str, str] | None:

@@ -45,7 +45,7 @@ def _edit(text: str) -> str | None:
     file, path = tempfile.mkstemp(prefix="hermes-", suffix=".md")  # 0600
     try:
         with os.fdopen(file, "wb") as draft:
-            draft.write(valid_input(text).encode())
+            draft.write(f"{valid_input(text)}\n".encode())  # a text file, to which an editor can append
         return _read(path) if _run_editor(path) else None
     except OSError as error:
         write_notice(f"The text cannot be edited: {error.strerror}\n")

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import Completer
+from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import is_done
+from prompt_toolkit.filters import Always, is_done
 from prompt_toolkit.formatted_text import FormattedText, StyleAndTextTuples
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import store_typeahead
@@ -26,6 +27,7 @@ from prompt_toolkit.layout import (
     Layout,
     Window,
 )
+from prompt_toolkit.layout.processors import TabsProcessor
 from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
@@ -33,9 +35,9 @@ from prompt_toolkit.styles import Style
 from hermes.cli.chat.prompt.command_menu import command_menu
 from hermes.cli.chat.prompt.history import open_history, valid_input
 from hermes.cli.chat.prompt.keys import open_menu, prompt_keys
+from hermes.cli.chat.prompt.status_line import Status
 from hermes.cli.chat.terminal.keyboard import take_typed
 from hermes.cli.chat.terminal.signals import ChatEnded, CtrlCPresses, Signals
-from hermes.cli.display.terminal import clip
 from hermes.log import warn
 
 MARK, FURTHER = "> ", ". "
@@ -54,7 +56,7 @@ class Prompt:
         completer: Completer,
         signals: Signals,
         *,
-        status: Callable[[], str] = lambda: "",
+        status: Callable[[], Status] = Status,
         editing_mode: Literal["emacs", "vi"] = "emacs",
     ) -> None:
         self._signals = signals
@@ -62,7 +64,7 @@ class Prompt:
         self._keys = 0
         """The number of keys pressed, without Ctrl-C."""
         self._status = status
-        self._status_text = ""
+        self._shown_status = Status()
         self._session: PromptSession[str] = PromptSession(
             history=open_history(home),
             completer=completer,
@@ -76,6 +78,8 @@ class Prompt:
             reserve_space_for_menu=0,
             output=_output(),
             style=STYLE,
+            input_processors=[TabsProcessor(char1=" ", char2=" ")],
+            cursor=ModalCursorShapeConfig() if editing_mode == "vi" else None,
         )
         self._session.default_buffer.on_text_insert += open_menu
         self._session.app.ttimeoutlen, self._session.app.timeoutlen = ESCAPE_S, SEQUENCE_S
@@ -101,7 +105,7 @@ class Prompt:
             else:
                 raise ChatEnded
 
-        self._status_text = self._status()
+        self._shown_status = self._status()
         store_typeahead(app.input, _key_presses(take_typed()))
         try:
             with self._signals.on_leave(leave):
@@ -132,12 +136,14 @@ class Prompt:
             Window(FormattedTextControl(self._status_fragments), dont_extend_height=True, height=1),
             filter=~is_done,
         )
-        parts = [layout.container, command_menu(), status]
+        # The rows that a larger menu has left are below the status line, not between the input and the menu.
+        layout.current_window.dont_extend_height = Always()
+        parts = [layout.container, command_menu(), status, Window()]
         return Layout(HSplit(parts), layout.current_window)
 
     def _status_fragments(self) -> StyleAndTextTuples:
         columns = self._session.app.output.get_size().columns
-        return [("class:status", clip(self._status_text, columns - 1))]
+        return [("class:status", self._shown_status.fit(columns - 1))]
 
 
 def _let_ctrl_c_end_a_paste(source: Input) -> None:

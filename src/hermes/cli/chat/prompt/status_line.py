@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.chat.money import format_dollars, session_cost
-from hermes.cli.display.terminal import printable
+from hermes.cli.display.terminal import ELLIPSIS, clip, display_width, printable
 from hermes.errors import HermesError
 from hermes.home import read_plain_file
+from hermes.phrases import plural
 
 if TYPE_CHECKING:
     from hermes.cli.chat.chat_loop import Chat
 
-SEPARATOR = " · "
+INDENT, SEPARATOR = "  ", " · "
 MAX_HEAD_BYTES = 4_096
 _REF, _GIT_DIR = "ref: refs/heads/", "gitdir: "
 _HASH_CHARACTERS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the line says; nothing by default."""
+
+    model: str = ""
+    places: Sequence[str] = ("",)
+    """The directory and its branch, the longest form first."""
+    context: str = ""
+    cost: str = ""
+
+    def fit(self, columns: int) -> str:
+        """Return the line in the longest form that fits: a long directory does not hide the context and the cost."""
+        line = ""
+        for place in self.places:
+            parts = [printable(each) for each in (self.model, place, self.context, self.cost) if each]
+            line = f"{INDENT}{SEPARATOR.join(parts)}" if parts else ""
+            if display_width(line) <= columns:
+                return line
+        return clip(line, columns)
 
 
 class StatusLine:
@@ -26,23 +50,25 @@ class StatusLine:
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
 
-    def __call__(self) -> str:
-        """Return the line; empty if it is turned off."""
+    def __call__(self) -> Status:
+        """Return what the line says; nothing if it is turned off."""
         if not self._chat.agent.config.display.status_line:
-            return ""
+            return Status()
         try:
-            parts = [self._chat.conversation.model.name, self._place(), self._context(), self._cost()]
+            return Status(self._chat.conversation.model.name, self._places(), self._context(), self._cost())
         except HermesError:  # the store is busy or gone, which the next message reports
-            return ""
-        return "  " + SEPARATOR.join(printable(each) for each in parts if each)
+            return Status()
 
-    def _place(self) -> str:
-        """Return the directory in which the tools work, and its branch."""
+    def _places(self) -> Sequence[str]:
+        """Return the directory in which the tools work, with its branch, and in shorter and shorter forms."""
         directory = self._chat.conversation.session.tools.directory
         if directory is None:
-            return ""
-        branch = read_branch(directory.cwd)
-        return shorten_home(directory.cwd) + (f" ({branch})" if branch else "")
+            return ("",)
+        name = read_branch(directory.cwd)
+        branch = f" ({name})" if name else ""
+        whole, last = shorten_home(directory.cwd), directory.cwd.name
+        short = f"{ELLIPSIS}/{last}" if last and len(last) + 2 < len(whole) else whole
+        return (f"{whole}{branch}", f"{short}{branch}", short, "")
 
     def _context(self) -> str:
         """Return how much of the model's context the conversation fills."""
@@ -50,7 +76,9 @@ class StatusLine:
         tokens, size = session.prompt_tokens, session.model.context_tokens
         if not tokens:
             return ""
-        return f"{min(100, -(-tokens * 100 // size))}% of context" if size else f"{tokens / 1000:.1f}k tokens"
+        if size:
+            return f"{min(100, -(-tokens * 100 // size))}% of context"
+        return f"{tokens / 1000:.1f}k tokens" if tokens >= 1_000 else plural(tokens, "token")
 
     def _cost(self) -> str:
         amount, _ = session_cost(self._chat.conversation.usage())

@@ -197,9 +197,9 @@ def format_choices(rows: Sequence[AnyRow], *, now: float, width: int) -> list[st
         [
             Column("#", [str(number) for number in range(1, len(rows) + 1)]),
             Column("Title", [str(row["title"] or UNTITLED) for row in rows], is_elastic=True),
-            Column("Preview", [str(row["preview"] or "") for row in rows], is_elastic=True),
+            Column("Preview", [str(row["preview"] or "") for row in rows], is_elastic=True, dropped=2),
             Column("Last Active", [ago(row["last_active"], now) for row in rows]),
-            Column("ID", [printable(str(row["id"])) for row in rows]),
+            Column("ID", [printable(str(row["id"])) for row in rows], dropped=1),
         ],
         width,
     )

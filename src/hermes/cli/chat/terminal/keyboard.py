@@ -126,6 +126,13 @@ def echo_off() -> Iterator[None]:
 
 
 @contextmanager
+def echo_on() -> Iterator[None]:
+    """Show input typed during the block, for a program that reads it."""
+    with _echo(is_on=True):
+        yield
+
+
+@contextmanager
 def fresh_input() -> Iterator[None]:
     """Show input typed during the block, and discard earlier input, which does not answer this question."""
     with _fresh(is_shown=True):

@@ -17,6 +17,7 @@ from hermes.cli.chat.terminal.output import write_answer, write_notice
 from hermes.cli.chat.terminal.spinner import Spinner
 from hermes.cli.chat.terminal.style import (
     GREEN,
+    bold,
     can_move,
     colour_text,
     dim,
@@ -161,7 +162,8 @@ class Screen(Listener):
         if result.diff is not None and not self._was_asked and not self._is_quiet:
             self._print_change(result.diff, number)
         if not self._is_quiet and end.text:
-            self._print_end(end, number if output_of(result) and not _says_all(end, result) else None)
+            is_folded = bool(output_of(result)) and result.diff is None and not _says_all(end, result)
+            self._print_end(end, number if is_folded else None)
         self._tool, self._is_mark_due = "", True
         self._wait("thinking")
 
@@ -195,9 +197,13 @@ class Screen(Listener):
         self.print_text(f"Note: {text}")
         self._wait("thinking")
 
-    def print_text(self, text: str = "") -> None:
-        """Write text to stderr, broken between words, with control characters escaped."""
-        self.print_lines([row for line in text.split("\n") for row in self._wrap(printable(line))])
+    def print_text(self, text: str = "", *, in_bold: str = "") -> None:
+        """Write text to stderr, broken between words, with control characters escaped, and one word of it bold."""
+        rows = [row for line in text.split("\n") for row in self._wrap(printable(line))]
+        place = next((place for place, row in enumerate(rows) if in_bold and in_bold in row), None)
+        if place is not None:
+            rows[place] = rows[place].replace(in_bold, bold(in_bold), 1)
+        self.print_lines(rows)
 
     def print_columns(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Write names and what they mean: next to each other, or on a narrow terminal below each other."""

@@ -14,6 +14,8 @@ from hermes.phrases import plural
 
 MAIN_ARGUMENTS = ("command", "path", "query", "url", "name", "action", "text")
 """The argument that says most about a call is shown without its name."""
+SHOWN_BELOW = {"edit_file": ("old", "new"), "write_file": ("content",)}
+"""Arguments that are not part of the line, because the difference of the file below it shows them."""
 MAX_REASON = 300
 SHOWN_LINES = 5
 """How many lines of the output of a failed command are shown."""
@@ -45,6 +47,8 @@ def describe_call(call: ToolCall) -> str:
         return f"{call.name} {call.arguments}".rstrip()
     main = next((each for each in MAIN_ARGUMENTS if isinstance(value := arguments.get(each), str) and value), None)
     words = [call.name, *([arguments.pop(main)] if main else [])]
+    for name in SHOWN_BELOW.get(call.name, ()):
+        arguments.pop(name, None)
     words += [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items()]
     return " ".join(words)
 
@@ -65,7 +69,10 @@ def describe_end(result: ToolResult, seconds: float) -> CallEnd:
         reason, state = _error_of(result.text), _STATE.search(result.text)
         if reason is not None or state is None:
             return CallEnd(shorten(refusal_for_user(reason or result.text)), is_failure=True)
-        return CallEnd(shorten(f"{state[1]}, {took}"), is_failure=True, lines=tuple(last_lines(output, SHOWN_LINES)))
+        how = result.end or state[1]
+        return CallEnd(shorten(f"{how}, {took}"), is_failure=True, lines=tuple(last_lines(output, SHOWN_LINES)))
+    if result.end:
+        return CallEnd(shorten(result.end))
     count = len(output_lines(output))
     size = f", {plural(count, 'line')}" if count else ""
     if result.exit_code is not None:

@@ -6,8 +6,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown, TableElement
+from rich.markdown import CodeBlock, Heading, HorizontalRule, ListItem, Markdown, TableElement
 from rich.rule import Rule
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -32,6 +33,21 @@ class PlainRule(HorizontalRule):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the line."""
         yield Rule(style="markdown.hr")
+
+
+class DottedItem(ListItem):
+    """An item of a list, its number with a dot, as it was written."""
+
+    def render_number(self, console: Console, options: ConsoleOptions, number: int, last_number: int) -> RenderResult:
+        """Yield the number and the text next to it."""
+        width = len(str(last_number)) + 3
+        style = console.get_style("markdown.item.number", default="none")
+        lines = console.render_lines(self.elements, options.update(width=options.max_width - width), style=self.style)
+        for place, line in enumerate(lines):
+            yield Segment("" if place else f"{number}.".rjust(width - 1), style)
+            yield Segment(" " * (width if place else 1))
+            yield from line
+            yield Segment.line()
 
 
 class NestedCode(CodeBlock):
@@ -94,6 +110,7 @@ class AnswerMarkdown(Markdown):
         **Markdown.elements,
         "heading_open": LeftHeading,
         "hr": PlainRule,
+        "list_item_open": DottedItem,
         "fence": NestedCode,
         "code_block": NestedCode,
         "table_open": FittingTable,

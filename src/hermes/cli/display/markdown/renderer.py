@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.theme import Theme
 
-from hermes.cli.display.markdown.blocks import BlockKind, MarkdownBlock
+from hermes.cli.display.markdown.blocks import BlockKind, MarkdownBlock, MarkdownBlocks
 from hermes.cli.display.markdown.code import CodeHighlighter
 from hermes.cli.display.markdown.elements import AnswerMarkdown, parse
 from hermes.cli.display.terminal import display_width, graphemes, printable
@@ -96,6 +96,12 @@ class MarkdownRenderer:
         return "".join(
             style.render(text, color_system=console._color_system) if style else text for text, style, _ in parts
         )
+
+
+def render_markdown(text: str, columns: int, *, has_colour: bool) -> list[str]:
+    """Return a whole text as rows."""
+    blocks, renderer = MarkdownBlocks(), MarkdownRenderer(has_colour=has_colour)
+    return [row for block in [*blocks.add(text), *blocks.finish()] for row in renderer.render(block, columns)]
 
 
 def _console(width: int) -> Console:
