@@ -221,10 +221,11 @@ class Foreground:
         runner = self.runner
         await self._wait_for_adapters()
         choice = await asyncio.to_thread(lambda: Models(runner.config, load_variables(runner.home)).choice())
+        address = await asyncio.to_thread(display_address, runner.db.store)
         socket = "not started" if self._local is None else self._local.status
         lines = [
             f"Gateway {runner.settings.node} (process {os.getpid()})",
-            f"  Store:     {runner.config.sessiondb.provider}, {display_address(runner.db.store)}",
+            f"  Store:     {runner.config.sessiondb.provider}, {address}",
             f"  Model:     {choice.describe()}",
             f"  Socket:    {socket}",
             *platform_lines(runner.adapters, runner.connectors.states, self._problems),
