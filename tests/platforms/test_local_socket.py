@@ -75,6 +75,9 @@ class TestMessages:
                 )
                 assert (second.user_id, second.chat_type, second.thread_id) == ("c1", "dm", None)
                 assert (gateway.seen[1].message_id, gateway.seen[0].source.user_id) == ("2", "u1")
+                await client.send({**MESSAGE, "message_id": 3, "user_id": None, "chat_type": "group"})
+                assert (await client.read())["type"] == "accepted"
+                assert gateway.seen[2].source.user_id is None  # the lane is shared, not one of an invented user
 
         run(test())
 

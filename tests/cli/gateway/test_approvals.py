@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 from tests.cli.gateway.running import answers, ask, configure, gateway
 from tests.support.modelserver import Call, ModelServer, Received, Say
@@ -40,6 +41,19 @@ def made_files(hermes: Hermes) -> list[str]:
 def test_nothing_waits(hermes: Hermes) -> None:
     done = hermes("gateway", "approvals")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "No request waits.\n")
+
+
+def test_requests_are_listed_in_pages(hermes: Hermes) -> None:
+    assert hermes("sessions", "list").returncode == 0
+    with SessionDB(hermes.database) as db:
+        for name in ("a", "b", "c"):
+            db.create_session(name, "local")
+            db.approvals.request(name, name, "terminal", "{}", ttl_seconds=60)
+    first = hermes.json("gateway", "approvals", "--limit", "2")
+    assert ([each["session_key"] for each in first["items"]], first["total"], first["next"]) == (["a", "b"], 3, "2")
+    second = hermes.json("gateway", "approvals", "--limit", "2", "--after", first["next"])
+    assert ([each["session_key"] for each in second["items"]], second["total"], second["next"]) == (["c"], 3, None)
+    assert "Only 2 requests of 3 are shown" in hermes("gateway", "approvals", "--limit", "2").stderr
 
 
 def test_unknown_request_is_not_found(hermes: Hermes) -> None:

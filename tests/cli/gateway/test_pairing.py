@@ -24,8 +24,8 @@ def test_a_user_is_let_in_by_the_code_and_thrown_out_by_name(hermes: Hermes) -> 
     assert code not in listed.stdout
     assert "telegram:7" in hermes("gateway", "pairing", "approve", code.lower()).stdout
     found = hermes.json("gateway", "pairing", "list")
-    assert [each["user"] for each in found["paired"]] == ["7"]
-    assert found["waiting"] == []
+    assert [(each["user"], each["state"]) for each in found["items"]] == [("7", "paired")]
+    assert (found["total"], found["next"]) == (1, None)
     assert hermes("gateway", "pairing", "approve", code).returncode == 3
     assert hermes("gateway", "pairing", "revoke", "telegram:7").returncode == 0
     assert hermes("gateway", "pairing", "revoke", "telegram:7").returncode == 3

@@ -44,7 +44,8 @@ def test_empty_list_is_said(hermes: Hermes) -> None:
     assert hermes.json("gateway", "queue", "list") == {
         "schema": "hermes.gateway.queue/1",
         "items": [],
-        "is_complete": True,
+        "total": 0,
+        "next": None,
     }
 
 
@@ -67,7 +68,13 @@ def test_list_says_that_there_are_more(letters: Hermes) -> None:
         db.outbox.expire(row["id"])
     done = letters("gateway", "queue", "list", "--limit", "1")
     assert "Only the oldest 1 of each direction are shown" in done.stderr
-    assert letters.json("gateway", "queue", "list", "--limit", "1")["is_complete"] is False
+    first = letters.json("gateway", "queue", "list", "--limit", "1")
+    assert ([each["id"] for each in first["items"]], first["total"]) == (["in:1", "out:1"], 3)
+    second = letters.json("gateway", "queue", "list", "--limit", "1", "--after", first["next"])
+    assert ([each["id"] for each in second["items"]], second["total"], second["next"]) == (["out:2"], 3, None)
+    refused = letters("gateway", "queue", "list", "--after", "in:1")
+    assert refused.returncode != 0
+    assert "is no cursor of this list" in refused.stderr
 
 
 def test_one_is_shown_with_its_text(letters: Hermes) -> None:

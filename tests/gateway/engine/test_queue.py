@@ -43,6 +43,24 @@ def test_six_queued_messages_are_six_turns_in_order_each_acknowledged_with_its_d
     run(scenario, mode=mode)
 
 
+def test_a_depth_counts_only_what_was_queued_before(run: RunScenario) -> None:
+    async def scenario(node: EngineNode) -> None:
+        node.parts.draining.set()
+        await node.say_all("now", "/queue one", "/queue two", "/queue three")
+        node.parts.draining.clear()
+        node.dispatcher.arrived("")
+        turn = await node.brain.next_turn()
+        await node.say_all("/queue four", "/queue five")
+        await node.reply(2)
+        assert await node.texts(kind="notice") == ["Queued. 4 messages waiting.", "Queued. 5 messages waiting."]
+        turn.answer()
+        for _ in range(5):
+            (await node.brain.next_turn()).answer()
+        await node.idle()
+
+    run(scenario)
+
+
 def test_a_queued_message_in_an_idle_chat_runs_at_once_as_its_text(run: RunScenario) -> None:
     async def scenario(node: EngineNode) -> None:
         await node.say("/queue hello")

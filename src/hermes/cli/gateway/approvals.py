@@ -15,6 +15,7 @@ from hermes.cli.store import open_for_change, open_for_reading, read_config
 from hermes.errors import Conflict, NotFound
 from hermes.gateway.commands.approvals import continuation_of
 from hermes.gateway.commands.texts import already_decided
+from hermes.phrases import plural
 from hermes.state.lanes.approvals import ApprovalScope
 
 if TYPE_CHECKING:
@@ -35,20 +36,26 @@ REQUEST = click.argument("request_id", metavar="ID")
 
 @click.command()
 @limit_option("requests")
+@click.option("--after", metavar="N", type=click.IntRange(min=0), default=0, help="Skip so many: `next` in --json.")
 @AS_JSON
-def approvals(limit: int, as_json: bool) -> None:
+def approvals(limit: int, after: int, as_json: bool) -> None:
     """List the requests of permission that wait, the oldest first."""
     with open_for_reading(read_config(as_json=as_json)) as store:
-        rows = [] if store is None else store.approvals.pending(limit=limit)
+        waiting = [] if store is None else store.approvals.pending(limit=None)
+    rows = waiting[after : after + limit]
+    has_more = len(waiting) > after + limit
     if as_json:
         items: list[dict[str, Any]] = [{name: row[name] for name in _FIELDS} for row in rows]  # type: ignore[literal-required]
-        write_json({"schema": SCHEMA, "items": items})
+        page = {"items": items, "total": len(waiting), "next": str(after + limit) if has_more else None}
+        write_json({"schema": SCHEMA, **page})
         return
     if not rows:
         write_stderr("No request waits.")
         return
     now = time.time()
     write_stdout("\n\n".join("\n".join(_format(row, now)) for row in rows))
+    if has_more:
+        write_stderr(f"Only {plural(len(rows), 'request')} of {len(waiting)} are shown; raise --limit for more.")
     write_stderr("`hermes gateway approve ID` allows one of them once, `hermes gateway deny ID` refuses it.")
 
 

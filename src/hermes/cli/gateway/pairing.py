@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import click
 
@@ -13,7 +14,7 @@ from hermes.cli.options import AS_JSON
 from hermes.cli.store import open_for_change, open_for_reading, read_config
 from hermes.errors import NotFound
 from hermes.gateway.people.access import parse_person
-from hermes.gateway.people.pairing import Pairings, approve_code, read_pairings, revoke_user
+from hermes.gateway.people.pairing import PairedUser, PairingRequest, Pairings, approve_code, read_pairings, revoke_user
 
 SCHEMA = "hermes.gateway.pairing/1"
 
@@ -34,11 +35,11 @@ def list_(as_json: bool) -> None:
     now = time.time()
     waiting = [each for each in known.requests if each.is_valid(now) and each.digest]
     if as_json:
-        asked = [{**_user(each.platform, each.user, each.name), "asked_at": each.asked_at} for each in waiting]
-        paired = [
-            {**_user(each.platform, each.user, each.name), "approved_at": each.approved_at} for each in known.users
+        items = [
+            *({"state": "waiting", **_user(each), "asked_at": each.asked_at} for each in waiting),
+            *({"state": "paired", **_user(each), "approved_at": each.approved_at} for each in known.users),
         ]
-        write_json({"schema": SCHEMA, "waiting": asked, "paired": paired})
+        write_json({"schema": SCHEMA, "items": items, "total": len(items), "next": None})
         return
     for request in waiting:
         write_stdout(f"waiting  {_shown(request.platform, request.user, request.name)}, {ago(request.asked_at, now)}")
@@ -77,8 +78,8 @@ def revoke(user: str) -> None:
     write_stdout(f"{printable(user)} may not talk to the gateway any more.")
 
 
-def _user(platform: str, user: str, name: str) -> dict[str, str]:
-    return {"platform": platform, "user": user, "name": name}
+def _user(known: PairingRequest | PairedUser) -> dict[str, Any]:
+    return {"platform": known.platform, "user": known.user, "name": known.name}
 
 
 def _shown(platform: str, user: str, name: str) -> str:

@@ -28,6 +28,7 @@ from hermes.cli.options import AS_JSON, limit_option
 from hermes.cli.store import open_for_change, open_for_reading, read_config
 from hermes.errors import InvalidValue, NotFound
 from hermes.phrases import plural
+from hermes.state.lanes.figures import read_figures
 
 if TYPE_CHECKING:
     from hermes.config import Config
@@ -39,6 +40,7 @@ _AGE = re.compile(r"[0-9]+[mhdw]")
 LIST_SCHEMA = "hermes.gateway.queue/1"
 SCHEMA = "hermes.gateway.letter/1"
 _ID = re.compile(r"(in|out):([0-9]{1,18})")
+_CURSOR = re.compile(r"in:([0-9]{1,18}),out:([0-9]{1,18})")
 
 LETTER = click.argument("letter_id", metavar="ID")
 
@@ -53,19 +55,36 @@ class LetterId(NamedTuple):
         return f"{self.direction}:{self.number}"
 
 
+class Cursor(NamedTuple):
+    """The last messages of a page, one of each direction."""
+
+    inbound: int
+    outbound: int
+
+    def __str__(self) -> str:
+        return f"in:{self.inbound},out:{self.outbound}"
+
+
 @click.command("list")
 @limit_option("messages of each direction")
+@click.option("--after", metavar="CURSOR", help="Show the page after this cursor: `next` in --json.")
 @AS_JSON
-def list_(limit: int, as_json: bool) -> None:
+def list_(limit: int, after: str | None, as_json: bool) -> None:
     """List the messages that wait for an operator, the oldest first."""
+    seen = _parse_cursor(after)
     config = read_config(as_json=as_json)
     with open_for_reading(config) as store:
-        inbound = [] if store is None else store.inbox.dead(limit=limit + 1)
-        outbound = [] if store is None else store.outbox.dead(limit=limit + 1)
+        inbound = [] if store is None else store.inbox.dead(after=seen.inbound, limit=limit + 1)
+        outbound = [] if store is None else store.outbox.dead(after=seen.outbound, limit=limit + 1)
+        figures = None if store is None or not as_json else read_figures(store)
     items = [*map(inbound_json, inbound[:limit]), *map(outbound_json, outbound[:limit])]
     is_complete = max(len(inbound), len(outbound)) <= limit
     if as_json:
-        write_json({"schema": LIST_SCHEMA, "items": items, "is_complete": is_complete})
+        dead = [] if figures is None else [*figures.dead_inbox.values(), *figures.dead_outbox.values()]
+        shown = [row["id"] for row in inbound[:limit]][-1:], [row["id"] for row in outbound[:limit]][-1:]
+        cursor = Cursor(*(last[0] if last else before for last, before in zip(shown, seen, strict=True)))
+        page = {"items": items, "total": sum(dead), "next": None if is_complete else str(cursor)}
+        write_json({"schema": LIST_SCHEMA, **page})
         return
     if not items:
         write_stderr("No message waits for an operator.")
@@ -151,6 +170,16 @@ def parse_id(text: str) -> LetterId:
     if found is None:
         raise InvalidValue(f"{text!r} is not the id of such a message", hint="ids are like in:12 and out:34")
     return LetterId("in" if found[1] == "in" else "out", int(found[2]))
+
+
+def _parse_cursor(text: str | None) -> Cursor:
+    """Return the cursor in a text; raise `InvalidValue` if it is none."""
+    if text is None:
+        return Cursor(0, 0)
+    found = _CURSOR.fullmatch(text.strip())
+    if found is None:
+        raise InvalidValue(f"--after: {text!r} is no cursor of this list", hint="use `next` of --json")
+    return Cursor(int(found[1]), int(found[2]))
 
 
 def inbound_json(row: InboxRow) -> dict[str, Any]:

@@ -290,7 +290,7 @@ class LaneActor:
             return
         loop_time = asyncio.get_running_loop().time()
         if message.kind == "queue":
-            text = texts.queued(sum(each.kind == "queue" for each in waiting))
+            text = texts.queued(sum(each.kind == "queue" and each.id <= message.id for each in waiting))
         elif message.kind == "command":
             text = texts.LATER
         elif not self._parts.settings.acknowledges or loop_time - self._acked_at < self._parts.settings.ack_interval_s:

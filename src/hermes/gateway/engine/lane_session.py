@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from hermes.gateway.context import build_session_context
 from hermes.gateway.decide import ResetReason, decide
 from hermes.gateway.engine import texts
 from hermes.gateway.engine.intents import notice_intent
+from hermes.gateway.engine.sender_labels import label_senders, name_of
 from hermes.gateway.keys import build_session_key, is_shared_multi_user_session, lane_owner, session_user
 from hermes.gateway.prompt import build_session_context_prompt, build_turn_note
 from hermes.gateway.redaction import hash_user_id
@@ -40,6 +41,8 @@ class LaneSession:
     context: str
     skills: Sequence[str] = ()
     """The skills that belong to the chat, which its sessions get when they start."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The name of each sender, if users share the session."""
 
 
 async def open_lane_session(parts: EngineParts, key: str, messages: Sequence[Message], lease: Lease) -> LaneSession:
@@ -78,6 +81,7 @@ async def open_lane_session(parts: EngineParts, key: str, messages: Sequence[Mes
         notes=tuple(_notes(parts, entry, messages)),
         context=build_session_context_prompt(context, redact_pii=parts.gateway_config.redact_pii),
         skills=bound_skills(parts.config.channel_skills, messages),
+        labels=await label_senders(parts.db, key, messages) if is_shared else {},
     )
 
 
@@ -101,8 +105,8 @@ def is_shared_source(parts: EngineParts, source: SessionSource) -> bool:
     )
 
 
-def text_for_model(message: Message, *, is_shared: bool, redacts: bool = False) -> str:
-    """Return the text of a user's message; in a shared session it begins with the name of its sender.
+def text_for_model(message: Message, *, is_shared: bool, redacts: bool = False, label: str | None = None) -> str:
+    """Return the text of a user's message; in a shared session it begins with the name of its sender, or with `label`.
 
     With `redacts`, a hash stands for that name where the platform allows it. Its files are no part of the text: the
     brain reads them and names them.
@@ -113,7 +117,7 @@ def text_for_model(message: Message, *, is_shared: bool, redacts: bool = False) 
     if message.text:
         parts.append(message.text)
     text = "\n".join(parts) or ("" if message.media else "[empty message]")
-    name = _sender_name(message.source, redacts=redacts) if is_shared else ""
+    name = _sender_name(message.source, label, redacts=redacts) if is_shared else ""
     return f"[{name}] {text}".rstrip(" ") if name else text
 
 
@@ -136,12 +140,11 @@ def _model_of(row: LaneRow) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def _sender_name(source: SessionSource, *, redacts: bool) -> str:
+def _sender_name(source: SessionSource, label: str | None, *, redacts: bool) -> str:
     if redacts and source.platform.allows_redaction:
         user = source.participant or source.user_name
         return hash_user_id(user) if user else ""
-    name = " ".join((source.user_name or source.participant or "").split())
-    return name.replace("[", "(").replace("]", ")")[:64]
+    return name_of(source) if label is None else label
 
 
 def _notes(parts: EngineParts, entry: SessionEntry, messages: Sequence[Message]) -> list[str]:

@@ -128,7 +128,9 @@ class LaneTurn:
         """Return a message as it is stored."""
         session = self._session
         is_shared = is_shared_source(self._parts, message.source) if session is None else session.is_shared
-        return text_for_model(message, is_shared=is_shared, redacts=self._parts.gateway_config.redact_pii)
+        label = None if session is None else session.labels.get(message.sender)
+        redacts = self._parts.gateway_config.redact_pii
+        return text_for_model(message, is_shared=is_shared, redacts=redacts, label=label)
 
     def joined(self, message: Message) -> None:
         """Note that a message belongs to the turn now."""

@@ -18,7 +18,6 @@ from hermes.platforms.local.wire import (
     Message,
     Received,
     Subscribe,
-    delivery_line,
     parse_request,
     refused_line,
 )
@@ -104,10 +103,10 @@ class Connection:
         self.epoch += 1
         self.position = 0
 
-    def push(self, number: int, delivery: Delivery) -> None:
-        """Send a reply or a notice that is stored under a number."""
+    def push(self, number: int, delivery: Delivery, line: bytes) -> None:
+        """Send the line of a reply or a notice that is stored under a number."""
         self.pushed[delivery.key] = (number, delivery.chat_id)
-        self.write(delivery_line(delivery))
+        self.write(line)
 
     def write(self, line: bytes) -> None:
         """Send a line; disconnect a client that does not read."""

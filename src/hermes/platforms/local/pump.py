@@ -12,11 +12,13 @@ from hermes.gateway.delivery.receipts import delivery_of
 from hermes.gateway.platform import Platform
 from hermes.log import warn
 from hermes.platforms.local.connection import Connection
+from hermes.platforms.local.wire import delivery_line
 from hermes.state.asynchronous.lanes import AsyncOutbox
 from hermes.state.lanes.types import OutboxRow
 
 LOCAL = str(Platform.LOCAL.value)
 PAGE = 200
+BYTES_AT_ONCE = 256 * 1024
 LOOK_BACK = 1000
 """Messages with smaller ids than the newest one can appear later, because servers give out ids before the commit."""
 _WHOLE_S = 5.0
@@ -103,7 +105,8 @@ class Pump:
         while True:
             rows = await self._outbox.awaiting(LOCAL, after=after, limit=PAGE)
             for row in rows:
-                self._offer(row, takers)
+                if self._offer(row, takers) >= BYTES_AT_ONCE:
+                    await asyncio.sleep(0)  # others get their turn
                 seen.add(row["key"])
             after = rows[-1]["id"] if rows else after
             if len(rows) < PAGE or all(each.stopped_at is not None or not each.is_current for each in takers):
@@ -118,11 +121,11 @@ class Pump:
             self._whole_at = now + max(_WHOLE_S, _WHOLE_SHARE * (now - began_at))
         self._are_few = len(seen) < PAGE and (is_complete or self._are_few)
 
-    def _offer(self, row: OutboxRow, takers: list[_Taker]) -> None:
-        """Push a message to those that want it and can take it."""
+    def _offer(self, row: OutboxRow, takers: list[_Taker]) -> int:
+        """Push a message to those that want it and can take it; return how many bytes these were."""
         if not self._is_due(row):
-            return
-        delivery = delivery_of(row)
+            return 0
+        delivery, line, size = delivery_of(row), b"", 0
         for taker in takers:
             connection = taker.connection
             if taker.stopped_at is not None or not taker.is_current or not connection.wants(delivery.chat_id):
@@ -130,9 +133,12 @@ class Pump:
             if delivery.key in connection.pushed:
                 continue
             if connection.can_take_replies:
-                connection.push(row["id"], delivery)
+                line = line or delivery_line(delivery)
+                connection.push(row["id"], delivery, line)
+                size += len(line)
             else:
                 taker.stopped_at = row["id"]
+        return size
 
     def _advance(self, taker: _Taker, undelivered: Set[str] | None) -> None:
         connection = taker.connection

@@ -112,12 +112,14 @@ def _message(data: Mapping[str, Any]) -> Message:
     message_id, chat_id = _id(data, "message_id"), _id(data, "chat_id")
     if chat_id == EVERY_CHAT:
         raise BadRequest("chat_id is '*', which stands for every chat")
+    chat_type = _optional_text(data, "chat_type") or "dm"
     source = SessionSource(
         platform=Platform.LOCAL,
         chat_id=chat_id,
         chat_name=_optional_text(data, "chat_name"),
-        chat_type=_optional_text(data, "chat_type") or "dm",
-        user_id=_optional_id(data, "user_id") or chat_id,
+        chat_type=chat_type,
+        # Without a user, a private chat is its user; other chats are shared then, as on platforms that name no users.
+        user_id=_optional_id(data, "user_id") or (chat_id if chat_type == "dm" else None),
         user_name=_optional_text(data, "user_name"),
         thread_id=_optional_id(data, "thread_id"),
         message_id=message_id,
