@@ -14,6 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
+from hermes.cli.gateway.setting_up.questions import PLATFORMS
+from hermes.platforms.discord import settings as discord
+from hermes.platforms.slack import settings as slack
+from hermes.platforms.telegram import settings as telegram
+from hermes.platforms.whatsapp import settings as whatsapp
 from tests.cli.conftest import Hermes
 
 TOKEN = "123:secret-token"
@@ -158,3 +163,13 @@ def test_the_files_of_a_service_name_the_home_and_no_secret(hermes: Hermes) -> N
     compose = yaml.safe_load(hermes("gateway", "service", "--compose").stdout)["services"]["hermes"]
     assert compose["volumes"] == [f"{hermes.home}:/home/hermes"]
     assert compose["command"][-1].endswith("exec hermes gateway run")
+
+
+def test_a_token_is_checked_where_the_adapter_uses_it() -> None:
+    addresses = {
+        "telegram": telegram.API,
+        "discord": discord.BASE_URL,
+        "slack": slack.BASE_URL,
+        "whatsapp": whatsapp.GRAPH_URL,
+    }
+    assert {name: PLATFORMS[name].base_url for name in addresses} == addresses

@@ -117,7 +117,7 @@ PLATFORMS: Mapping[str, Questions] = {
     ),
     "whatsapp": Questions(
         "whatsapp_cloud",
-        "https://graph.facebook.com/v21.0",
+        "https://graph.facebook.com/v23.0",
         "Meta's developer page of your app has the number's id, an access token and the app's secret.",
         (
             Secret("token", "WHATSAPP_TOKEN", "Access token"),
