@@ -6,9 +6,11 @@ import json
 import subprocess
 import tempfile
 import threading
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,7 +164,42 @@ def test_the_files_of_a_service_name_the_home_and_no_secret(hermes: Hermes) -> N
     assert "gateway run" in unit
     compose = yaml.safe_load(hermes("gateway", "service", "--compose").stdout)["services"]["hermes"]
     assert compose["volumes"] == [f"{hermes.home}:/home/hermes"]
-    assert compose["command"][-1].endswith("exec hermes gateway run")
+    assert compose["command"][-1].endswith("exec /tmp/hermes/bin/hermes gateway run")
+
+
+@pytest.mark.parametrize(
+    ("settings", "package"),
+    [
+        ("", "hermes-sessions"),
+        ("platforms: {telegram: {enabled: true, token: x}, slack: {enabled: false}}", "hermes-sessions[telegram]"),
+        (
+            "platforms: {whatsapp_cloud: {enabled: true}, matrix: {enabled: true}}\napi_server: {enabled: true}",
+            "hermes-sessions[http,matrix,whatsapp]",
+        ),
+        ("sessiondb: {provider: postgresql, dsn: 'postgresql://db/x'}", "hermes-sessions[postgres]"),
+    ],
+)
+def test_a_container_installs_what_the_configuration_needs(hermes: Hermes, settings: str, package: str) -> None:
+    hermes.home.mkdir()
+    (hermes.home / "config.yaml").write_text(settings)
+    compose = yaml.safe_load(hermes("gateway", "service", "--compose").stdout)["services"]["hermes"]
+    assert f" '{package}' " in compose["command"][-1]
+    declared = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    extras = package.partition("[")[2].strip("]").split(",") if "[" in package else []
+    assert set(extras) <= set(declared["optional-dependencies"])
+
+
+@pytest.mark.parametrize(
+    ("platform", "lines", "needs_server"),
+    [("slack", [TOKEN, "xapp-1", ""], False), ("slack", [TOKEN, "", "s"], True), ("telegram", [TOKEN], False)],
+)
+def test_the_set_up_says_whether_the_http_server_is_needed(
+    hermes: Hermes, platform: str, lines: list[str], needs_server: bool
+) -> None:
+    with platform_server() as (url, _):
+        done = run(hermes, platform, "--token-stdin", "--base-url", url, text="\n".join(lines) + "\n")
+    assert done.returncode == 0, done.stderr
+    assert ("api_server.enabled true" in done.stderr) is needs_server
 
 
 def test_a_token_is_checked_where_the_adapter_uses_it() -> None:

@@ -52,6 +52,9 @@ class Questions:
     describe: Callable[[Mapping[str, Any]], str]
     """Returns who the bot is, from the platform's answer; empty if the token is not valid."""
     plain: tuple[Plain, ...] = ()
+    webhook: str = ""
+    """The path that the gateway's HTTP server has to serve, unless `without_webhook` is set."""
+    without_webhook: str = ""
     not_there: str = ""
     """What to do if the platform is not at the address; empty if that is how it refuses a token."""
 
@@ -114,6 +117,8 @@ PLATFORMS: Mapping[str, Questions] = {
         ),
         _bearer("POST", "auth.test"),
         _slack_name,
+        webhook="/webhooks/slack",
+        without_webhook="extra.app_token",
     ),
     "whatsapp": Questions(
         "whatsapp_cloud",
@@ -127,6 +132,7 @@ PLATFORMS: Mapping[str, Questions] = {
         _bearer("GET", "{phone_number_id}"),
         _whatsapp_name,
         (Plain("extra.phone_number_id", "phone-number-id", "Id of the phone number"),),
+        webhook="/webhooks/whatsapp",
     ),
     "matrix": Questions(
         "matrix",
@@ -136,6 +142,6 @@ PLATFORMS: Mapping[str, Questions] = {
         _bearer("GET", "_matrix/client/v3/account/whoami"),
         lambda data: str(data.get("user_id") or ""),
         (Plain("extra.base_url", "base-url", "Address of the homeserver, such as https://matrix.example.org"),),
-        "for ids that end with :example.org, https://example.org/.well-known/matrix/client names the homeserver",
+        not_there="https://example.org/.well-known/matrix/client names the homeserver of ids like @bot:example.org",
     ),
 }

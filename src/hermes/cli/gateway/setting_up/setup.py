@@ -53,6 +53,11 @@ def setup(
         raise refused(platform)
     _store(questions, answers, allowed)
     write_stdout(f"{platform} is set up as {printable(who)}.")
+    if questions.webhook and not answers.get(questions.without_webhook):
+        write_stderr(
+            f"Messages come to {questions.webhook} of the gateway's HTTP server:"
+            " turn it on with `hermes config set api_server.enabled true`, and give it a public https address."
+        )
     write_stderr(
         "Start it with `hermes gateway run`. "
         + ("" if allowed else "Users get a pairing code; `hermes gateway pairing approve CODE` lets one in.")
