@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hermes.agent.safety.scanning.programs import (
     MAX_WORDS,
@@ -22,6 +22,8 @@ _UNPACKERS = frozenset({"tar", "bsdtar", "gtar", "cpio", "unzip", "7z", "7za", "
 _PIPE_MAKERS = frozenset({"mkfifo", "mknod"})
 _HELD = re.compile(r"[A-Za-z_]\w*\+?=.*\0.*", re.DOTALL)
 _READ_INTO = frozenset({"read", "mapfile", "readarray"})
+_ARGUMENTS = (*map(str, range(1, 10)), "@", "*")
+"""The variables that `set` gives values to."""
 _OUTPUT_OPTION = re.compile(r"(?:--output|--output-document|--out)(?:=(.+))?|-\w{0,8}[oO](.*)", re.DOTALL)
 _PLACE = re.compile(r"[^/]*[/:].*[^/]", re.DOTALL)
 """A word that may be an address, or a file on another machine."""
@@ -30,8 +32,10 @@ _PLACE = re.compile(r"[^/]*[/:].*[^/]", re.DOTALL)
 class Downloads:
     """What the stages of one text have stored so far."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
-        self.variables: dict[str, str] = {}
+    def __init__(self, stages: Sequence[Stage], variables: Mapping[str, str]) -> None:
+        self.variables = dict(variables)
+        self.inherited = frozenset(variables)
+        """Those that the command around this text has; only an interpreter runs them here."""
         """Variables with such a text, each with the program that returned it."""
         self.has_unpacked = False
         """Whether files were unpacked or cloned whose names are not known."""
@@ -82,14 +86,17 @@ class Downloads:
 
     def _note_variables(self, stage: Stage) -> None:
         self.variables |= {name: self._of_loops[name] for name in _read_into(stage) if name in self._of_loops}
-        reader = reader_of(stage)
-        if not reader:
+        if not stage.inner:
             return
         names = [each.partition("=")[0].removesuffix("+") for each in stage.words if _HELD.fullmatch(each)]
         names += _read_into(stage)
         if stage.words[:1] == ["for"]:
             names += stage.words[1:2]
-        self.variables |= dict.fromkeys(names, reader)
+        if stage.words[:1] == ["set"]:
+            names += _ARGUMENTS
+        if names and (reader := reader_of(stage)):
+            self.variables |= dict.fromkeys(names, reader)
+            self.inherited -= set(names)
 
 
 def reader_of(stage: Stage) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise
 
 from hermes.agent.safety.scanning.downloads import Downloads, reader_of
@@ -11,10 +11,12 @@ from hermes.agent.safety.scanning.findings import Finding
 from hermes.agent.safety.scanning.programs import (
     ASSIGNMENT,
     MAX_WORDS,
+    WITH_ARGUMENT,
     base_name,
     is_interpreter,
     program_of,
     programs_in,
+    started_word,
 )
 from hermes.agent.safety.scanning.shell_text import COMPUTED, Stage, read_shell_text
 
@@ -26,8 +28,10 @@ _RUN_ALL = frozenset({"eval", "source", "."})
 _NETWORK_PROGRAMS = frozenset({"nc", "ncat", "netcat", "socat"})
 _STARTED_BY_NETWORK = re.compile(r"-[a-z0-9]{0,8}[ec]|--(?:sh-)?exec(?:=.*)?|(?i:exec|system|shell):.*", re.DOTALL)
 """The options and addresses with which these programs give a connection to another program."""
-_WITH_ARGUMENT = {"sudo": "ughpCDRT", "doas": "uC", "run0": "", "ssh": "bcDEeFIiJLlmOopQRSWw"}
-"""The options of wrappers that have an argument."""
+_INSTALLERS = re.compile(
+    r"dpkg|rpm|apk|pacman|apt(?:-get)?|dnf|yum|zypper|brew|installer|pip[\d.]*|pipx|npm|gem|snap|flatpak"
+)
+"""Programs that run what is in the packages that they install."""
 _SHELL_OPTION = re.compile(r"-[A-Za-z]{0,8}[si]|--shell|--login")
 _SHELL_SOCKET = re.compile(r"[<>]&?\s*[\"']?/dev/(?:tcp|udp)/")
 _POWERSHELL = re.compile(
@@ -36,7 +40,7 @@ _POWERSHELL = re.compile(
     r"|\b(?:powershell|pwsh)(?:\.exe)?\s[^\n|;&]{0,80}?-e(?:c|nc|ncodedcommand)?\s",
     re.IGNORECASE,
 )
-_USED_VARIABLE = re.compile(r"\$\{?(\w+)")
+_USED_VARIABLE = re.compile(r"\$\{?(\w+|[@*])")
 _RUN_INPUT = {
     "awk": re.compile(
         r"-f ?(?:-|/dev/stdin)|.*(?:\bsystem\s{0,4}\(|\|\s{0,4}\"(?:[^\" ]{0,40}/)?(?:ba|da|z|k)?sh\b).*", re.DOTALL
@@ -52,9 +56,9 @@ _RUN_INPUT = {
 """Programs that run their input only if one of their words, or two of them, are like this."""
 _SAME_AS = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "original-awk": "awk", "gsed": "sed"}
 _DEFINED = re.compile(r"\balias\s{1,8}([\w.-]{1,80})=|(?<![\w$.-])([\w.-]{1,80})\s{0,8}\(\s{0,8}\)")
-_FETCHES = re.compile(
+_OBTAINS = re.compile(
     r"urlopen|urlretrieve|requests\.|httpx|http\.client|net/http|open-uri|\bLWP\b|IO::Socket|\bsocket\b|\bfetch\s{0,4}\("
-    r"|file_get_contents\s{0,4}\(\s{0,4}[\"'](?:https?:|php:)|require\s{0,4}\(\s{0,4}[\"'](?:node:)?(?:https?|net)[\"']"
+    r"|[bB](?:ase)?64|\batob\b|\bfromhex\b|unhexlify|file_get_contents\s{0,4}\(\s{0,4}[\"'](?:https?:|php:)|require\s{0,4}\(\s{0,4}[\"'](?:node:)?(?:https?|net)[\"']"
 )
 _RUNS = re.compile(r"\b(?:exec\w{0,8}|eval|system|popen|subprocess|spawn\w{0,4}|child_process|pty|Function)\b")
 _MAX_DEPTH = 6
@@ -87,7 +91,7 @@ class _Search:
             self._add(Finding(RULE_DOWNLOAD, "lets PowerShell run text that is downloaded or encoded"))
         return list(self._found.values())[:_MAX_FINDINGS]
 
-    def _search(self, text: str, *, is_fed: bool, depth: int) -> None:
+    def _search(self, text: str, *, is_fed: bool, depth: int, variables: Mapping[str, str] | None = None) -> None:
         if (text, is_fed) in self._seen or len(self._found) >= _MAX_FINDINGS:
             return
         if depth > _MAX_DEPTH or len(text) > self._budget:
@@ -99,7 +103,7 @@ class _Search:
         if not shell_text.is_complete:
             self._add(Finding(RULE_NESTED, "has too many parts to be checked"))
         used = set(_USED_VARIABLE.findall(text))
-        downloads = Downloads(shell_text.stages)
+        downloads = Downloads(shell_text.stages, variables or {})
         for stage in shell_text.stages:
             program = program_of(stage.words)
             self._add(*_of_stage(stage, program))
@@ -108,11 +112,11 @@ class _Search:
             self._add(*_of_downloads(stage, program, downloads, used))
             downloads.note(stage, program)
             for inner in stage.inner:
-                self._search(inner, is_fed=False, depth=depth + 1)
+                self._search(inner, is_fed=False, depth=depth + 1, variables=downloads.variables)
             for inner in stage.fed:
                 self._search(inner, is_fed=True, depth=depth + 1)
         for quoted in shell_text.quoted:
-            self._search(quoted, is_fed=False, depth=depth + 1)
+            self._search(quoted, is_fed=False, depth=depth + 1, variables=downloads.variables)
 
     def _add(self, *findings: Finding) -> None:
         for each in findings:
@@ -133,9 +137,10 @@ def _of_stage(stage: Stage, program: str) -> Iterator[Finding]:
     network = next((each for each in behind if each in _NETWORK_PROGRAMS), "")
     if network and any(map(_STARTED_BY_NETWORK.fullmatch, stage.words[:MAX_WORDS])):
         yield Finding(RULE_DOWNLOAD, f"lets {network} connect another program to the network")
-    if is_interpreter(program) and any(_FETCHES.search(each) and _RUNS.search(each) for each in stage.words):
-        yield Finding(RULE_DOWNLOAD, f"lets {_shown(program)} use the network and run what it gets")
-    if not stage.inner or not (is_interpreter(program) or program.startswith(COMPUTED)):
+    if is_interpreter(program) and any(_OBTAINS.search(each) and _RUNS.search(each) for each in stage.words):
+        yield Finding(RULE_DOWNLOAD, f"lets {_shown(program)} run text that it downloads or decodes")
+    runs_file = is_interpreter(program) or (stage.is_from_process and program in ("make", "gmake"))
+    if not stage.inner or not (runs_file or program.startswith(COMPUTED)):
         return
     reader = reader_of(stage)
     if reader:
@@ -147,14 +152,22 @@ def _of_stage(stage: Stage, program: str) -> Iterator[Finding]:
 def _of_downloads(stage: Stage, program: str, downloads: Downloads, used: set[str]) -> Iterator[Finding]:
     """Yield what a stage shows together with those before it."""
     if downloads.variables and _runs_computed(program, stage.words):
-        for name in sorted(used.intersection(downloads.variables)):
+        passed_over = () if is_interpreter(program) else downloads.inherited
+        for name in sorted(used.intersection(downloads.variables).difference(passed_over)):
             reader = downloads.variables[name]
             yield Finding(RULE_SUBSTITUTION, f"runs what {_shown(reader)} returns, through ${name}")
-    if not program or not (is_interpreter(program) or _is_run(program, stage.words)):
+    installer = next(filter(_INSTALLERS.fullmatch, programs_in(stage.words, program)), "")
+    if not program or not (is_interpreter(program) or installer or _is_run(program, stage.words)):
         return
     if downloads.is_open and is_interpreter(program):
         yield Finding(RULE_SUBSTITUTION, f"may let {_shown(program)} run what the shell has opened before")
-    stored = [] if downloads.is_empty else sorted(filter(downloads.is_stored, set(stage.words)))
+    # Behind a wrapper only the program itself counts: `sudo mv ./x /opt` runs nothing.
+    words = (
+        {started_word(stage.words)}
+        if not (is_interpreter(program) or installer or program == "chmod")
+        else {*stage.words}
+    )
+    stored = [] if downloads.is_empty else sorted(filter(downloads.is_stored, words))
     for name in stored:
         yield Finding(
             RULE_DOWNLOAD, f"runs {_shown(name.removeprefix('./'))}, which the same command downloads or decodes"
@@ -178,7 +191,7 @@ def _starts_shell(words: Sequence[str]) -> bool:
     name = base_name(words[0]) if words else ""
     if name == "su":
         return "-c" not in words
-    if name not in _WITH_ARGUMENT:
+    if name not in WITH_ARGUMENT:
         return False
     names: list[str] = []
     rest = iter(words[1 : 1 + MAX_WORDS])
@@ -187,7 +200,7 @@ def _starts_shell(words: Sequence[str]) -> bool:
             names.append(word)
         elif name != "ssh" and not names and _SHELL_OPTION.fullmatch(word):
             return True
-        elif not word.startswith("--") and word[-1:] in _WITH_ARGUMENT[name]:
+        elif not word.startswith("--") and word[-1:] in WITH_ARGUMENT[name]:
             next(rest, None)
     return name == "ssh" and len(names) == 1
 
@@ -208,7 +221,7 @@ def _runs_computed(program: str, words: Sequence[str]) -> bool:
 
 def _script(program: str, words: Sequence[str]) -> str:
     """Return the file by a relative path that a stage runs; empty if there is none."""
-    first = words[0] if words else ""
+    first = started_word(words)
     if not is_interpreter(program):
         return first if "/" in first and not first.startswith("/") else ""
     script = next((each for each in _arguments(program, words) if not each.startswith("-")), "")
@@ -224,7 +237,7 @@ def _arguments(program: str, words: Sequence[str]) -> Sequence[str]:
 
 def _is_run(program: str, words: Sequence[str]) -> bool:
     """Whether a stage starts a file by its path, or makes one executable."""
-    return program == "chmod" or any("/" in each for each in words[:1])
+    return program == "chmod" or "/" in started_word(words)
 
 
 def _shown(name: str) -> str:

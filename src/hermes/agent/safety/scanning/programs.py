@@ -7,6 +7,10 @@ from collections.abc import Sequence
 
 from hermes.agent.safety.scanning.shell_text import COMPUTED
 
+_SPLIT_OPTION = re.compile(r"-[A-Za-z0-9]{0,8}S|--split-string=?")
+"""The options of env that split their text into words."""
+WITH_ARGUMENT = {"sudo": "ughpCDRT", "doas": "uC", "run0": "", "ssh": "bcDEeFIiJLlmOopQRSWw"}
+"""The options of wrappers that have an argument."""
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
 MAX_WORDS = 24
 """How many words after a wrapper may be the program."""
@@ -82,12 +86,29 @@ def program_of(words: Sequence[str]) -> str:
     if name not in _WRAPPERS:
         return name
     behind = words[at + 1 : at + 1 + MAX_WORDS]
-    if name == "env":  # -S splits its text into words
-        behind = [part for each in behind for part in each.removeprefix("-S").split()]
+    if name == "env":
+        behind = [part for each in behind for part in _SPLIT_OPTION.sub("", each, count=1).split()]
     rest = [base_name(each) for each in behind]
     first = next((each for each in rest if not each.startswith("-")), "")
     found = first if name in _PLAIN_WRAPPERS and first.startswith(COMPUTED) else name
     return next((each for each in rest if is_interpreter(each)), found)
+
+
+def started_word(words: Sequence[str]) -> str:
+    """Return the word that names the program, behind plain wrappers and their options; empty if there is none."""
+    wrapper = ""
+    rest = iter(words[:MAX_WORDS])
+    for word in rest:
+        if ASSIGNMENT.fullmatch(word):
+            continue
+        if wrapper and word.startswith("-"):
+            if not word.startswith("--") and word[-1:] in WITH_ARGUMENT.get(wrapper, ""):
+                next(rest, None)
+            continue
+        if base_name(word) not in _PLAIN_WRAPPERS:
+            return word
+        wrapper = base_name(word)
+    return ""
 
 
 def programs_in(words: Sequence[str], program: str) -> list[str]:

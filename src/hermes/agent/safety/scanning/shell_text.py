@@ -145,7 +145,8 @@ class _Reader:
 
     def _quote(self, text: str) -> None:
         self._add(text)
-        self._keep_quoted(text)
+        if "$" in text or _CAN_RUN.search(text):
+            self._quoted.append(text)
 
     def _keep_quoted(self, text: str) -> None:
         if _CAN_RUN.search(text):
@@ -205,6 +206,10 @@ class _Reader:
         return self._text[start:] if end < 0 else self._text[start:end]
 
     def _read_group(self, sign: str) -> None:
+        if sign == "(" and self._word == ["="]:  # zsh
+            self._word = None
+            self._substitute(self._up_to_paren(), "<(")
+            return
         is_at_start = self._word is None and not self._stage.words
         is_alone = self._at >= len(self._text) or self._text[self._at].isspace()
         if is_at_start and (sign == "(" or (sign == "{" and is_alone)):
