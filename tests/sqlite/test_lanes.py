@@ -107,6 +107,10 @@ def test_no_operation_of_a_turn_reads_a_whole_table(
 
 LISTS: dict[str, tuple[Callable[[SessionDB], object], set[str]]] = {
     "resume_candidates": (lambda db: db.lanes.resume_candidates(), {"idx_lanes_resume"}),
+    "busy_lanes": (
+        lambda db: db.turns.busy_lanes("agent:"),
+        {"idx_lane_queues_ready", "idx_lane_queues_lease"},
+    ),
     "waiting_of": (lambda db: db.turns.waiting_of("n1"), {"idx_lane_queues_lease"}),
     "awaiting": (lambda db: db.outbox.awaiting("telegram"), {"idx_outbox_due"}),
     "awaiting after one": (lambda db: db.outbox.awaiting("telegram", after=7), set()),

@@ -62,6 +62,7 @@ READS: dict[str, Call] = {
     "inbox.held": lambda db: db.inbox.held(KEY),
     "inbox.totals": lambda db: db.inbox.totals(),
     "inbox.waiting": lambda db: db.inbox.waiting(KEY),
+    "turns.busy_lanes": lambda db: db.turns.busy_lanes("agent:"),
     "turns.get": lambda db: db.turns.get("t"),
     "turns.history": lambda db: db.turns.history(KEY),
     "turns.peek": lambda db: db.turns.peek(),

@@ -263,3 +263,17 @@ class TestLeasesOfNodes:
         store.turns.hold(claims[0].lease, reason="stopped")
         store.turns.release(claims[1].lease)
         assert (store.turns.waiting_of("n1"), store.turns.waiting_of("other")) == ({}, {})
+
+    def test_the_lanes_with_work_whose_keys_begin_alike(self, store: SessionDBProvider) -> None:
+        long = f"{KEY}:background:" + "x" * 1_000
+        for name, key in (("a", f"{KEY}:background:1"), ("b", f"{KEY}:background:2"), ("c", long), ("d", KEY)):
+            accept(store, name, key)
+        accept(store, "e", f"{OTHER}:background:1")
+        prefix = f"{KEY}:background:"
+        every = {f"{prefix}1", f"{prefix}2", long}
+        assert store.turns.busy_lanes(prefix) == every
+        taken = claim(store)
+        assert store.turns.busy_lanes(prefix) == every
+        store.turns.finish(taken.lease, turn_of(taken))
+        assert store.turns.busy_lanes(prefix) == every - {f"{prefix}1"}
+        assert store.turns.busy_lanes("agent:none") == set()

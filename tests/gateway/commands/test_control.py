@@ -11,6 +11,7 @@ import pytest
 from hermes.config import Config
 from hermes.errors import Conflict, InvalidValue, StoreUnavailable
 from hermes.gateway.commands import CommandRunner, OtherMessage, Parsed, run_command
+from hermes.gateway.commands.control import MOST_TASKS
 from hermes.gateway.engine.messages import decode_message
 from tests.gateway.commands.chats import ALICE, ALICE_IN_GROUP, BOB, Chats, MakeChats
 
@@ -45,6 +46,27 @@ def test_a_background_task_that_runs_again_after_a_crash_is_accepted_once(chats:
     assert first == again
     assert [accept(chats, each) for each in (*first.other, *again.other)] == ["accepted", "known"]
     assert chats.send(ALICE, "/background x").other[0].session_key != first.other[0].session_key
+
+
+def test_a_chat_has_only_so_many_background_tasks_at_a_time(chats: Chats) -> None:
+    for number in range(MOST_TASKS):
+        (other,) = chats.send(ALICE, f"/background task {number}").other
+        assert accept(chats, other) == "accepted"
+    refused = chats.send(ALICE, "/background one more")
+    assert (refused.other, refused.text) == (
+        (),
+        "10 background tasks of this chat are not done yet. Send this again when one of them is.",
+    )
+    assert chats.send(BOB, "/background of another chat").other != ()
+
+
+def test_a_background_task_at_the_limit_that_runs_again_after_a_crash_is_the_same(chats: Chats) -> None:
+    row = chats.accept(ALICE, "/background x", "command")
+    first = chats.run(chats.obey(ALICE, "/background x", row, crashes=True))
+    assert accept(chats, first.other[0]) == "accepted"
+    for number in range(MOST_TASKS - 1):
+        accept(chats, chats.send(ALICE, f"/background task {number}").other[0])
+    assert chats.run(chats.obey(ALICE, "/background x", row)) == first
 
 
 def accept(chats: Chats, other: OtherMessage) -> str:

@@ -373,6 +373,27 @@ def test_a_message_that_is_too_long_is_refused_and_not_stored(run: RunScenario) 
     run(scenario, config=with_limits(message_characters=20))
 
 
+def test_commands_that_wait_are_bounded_too_and_a_late_stop_is_seen(run: RunScenario) -> None:
+    async def scenario(node: EngineNode) -> None:
+        await node.say("now")
+        turn = await node.brain.next_turn()
+        await node.say_all(*(f"/queue q{number}" for number in range(110)))
+        assert (await node.send("/queue more")).state == "refused"
+        await node.say_all(*("/undo" for _ in range(110)))
+        refused = await node.send("/undo")
+        assert (refused.state, refused.code) == ("refused", "queue_full")
+        assert not turn.is_cancelled
+        await node.say("/stop")
+
+        async def is_cancelled() -> bool:
+            return turn.is_cancelled
+
+        await node.until(is_cancelled, "the turn is stopped")
+        await node.idle()
+
+    run(scenario, max_waiting=110, acknowledges=False)
+
+
 def test_messages_are_refused_while_too_many_wait_but_commands_get_in(run: RunScenario) -> None:
     async def scenario(node: EngineNode) -> None:
         await node.say("now")

@@ -77,6 +77,11 @@ def help_text(commands: Sequence[CommandName]) -> str:
     return "\n".join(f"{each.usage} - {each.summary}" for each in commands)
 
 
+def too_many_tasks(most: int) -> str:
+    """Return why no further background task is started."""
+    return f"{most} background tasks of this chat are not done yet. Send this again when one of them is."
+
+
 # --- starting, stopping, switching ------------------------------------------------------------------------------------
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hermes.gateway.engine.ports import RunningTurn
     from hermes.state.lanes.types import Claim, InboxRow, Intent
 
-MOST_MESSAGES = 200
 PAUSE_S = 1.0
 """How long to wait before a lane is given back after an error of the database, and before that is tried again."""
 ALBUM_MOST = 50
@@ -135,8 +134,7 @@ class LaneActor:
 
     async def _read_waiting(self) -> list[InboxRow]:
         """Return the messages that wait; commands behind a full queue must be among them."""
-        most = max(MOST_MESSAGES, 2 * self._parts.settings.max_waiting)
-        return await self._parts.db.inbox.waiting(self.key, limit=most)
+        return await self._parts.db.inbox.waiting(self.key, limit=self._parts.settings.most_read)
 
     def _has_more(self) -> bool:
         """Whether more messages are known to wait, so that the lane is not freed after the turn."""

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from hermes.errors import HermesError
-from hermes.gateway.engine.actor import MOST_MESSAGES, LaneActor
+from hermes.gateway.engine.actor import LaneActor
 from hermes.gateway.engine.outage import Outage
 from hermes.log import warn
 
@@ -131,7 +131,9 @@ class Dispatcher:
             arrived: set[str] = set()
             self._claiming = arrived
             try:
-                claim = await self._parts.db.turns.claim_next(settings.holder, settings.lease_s, limit=MOST_MESSAGES)
+                claim = await self._parts.db.turns.claim_next(
+                    settings.holder, settings.lease_s, limit=settings.most_read
+                )
             finally:
                 self._claiming = None
             if claim is None:

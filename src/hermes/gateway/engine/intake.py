@@ -71,8 +71,9 @@ class Intake:
                 inbound = placed
             key = build_session_key(inbound.source, config.group_sessions_per_user, config.thread_sessions_per_user)
             kind, payload = self._classify(inbound)
-            if kind != "command" and await self._is_full(key, inbound):  # commands such as /stop always get in
-                return self._refuse("queue_full", texts.queue_full(parts.settings.max_waiting))
+            most = parts.settings.most_waiting(kind, payload.get("command") in parts.stops)
+            if await self._is_full(key, inbound, most):
+                return self._refuse("queue_full", texts.queue_full(most))
             accepted = await parts.db.inbox.accept(
                 key,
                 payload,
@@ -115,12 +116,12 @@ class Intake:
             return "steer", encode_payload(inbound, text=command.args)
         return "command", encode_payload(inbound, command=command.name, args=command.args)
 
-    async def _is_full(self, key: str, inbound: Inbound) -> bool:
+    async def _is_full(self, key: str, inbound: Inbound, most: int) -> bool:
         """Whether too many messages wait; one that was accepted before is still recognized."""
         if key not in self._full:
             return False
         inbox = self._parts.db.inbox
-        if await inbox.depth(key) < self._parts.settings.max_waiting:
+        if await inbox.depth(key) < most:
             return False
         if not inbound.message_id:
             return True

@@ -12,6 +12,8 @@ from hermes.config import Config
 
 BusyMode = Literal["interrupt", "queue", "steer", "collect"]
 
+STOPS_MORE = 20
+"""So many more commands such as /stop may wait than other commands."""
 _UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_NODE_CHARACTERS = 60
 
@@ -42,6 +44,20 @@ class EngineSettings:
     max_waiting: int = 100
     album_s: float = 0.8
     """How long photos and files wait for more of the same album before their turn starts."""
+
+    @property
+    def most_read(self) -> int:
+        """How many waiting messages of a lane are looked at: all that can wait, so that a late /stop is seen."""
+        return max(200, self.most_waiting("command", is_stop=True))
+
+    def most_waiting(self, kind: str, is_stop: bool) -> int:
+        """Return how many messages may wait in a lane before one of a kind is refused.
+
+        Commands get in while the queue of messages is full, and those that stop a turn while the commands are too many.
+        """
+        if kind != "command":
+            return self.max_waiting
+        return 2 * self.max_waiting + (STOPS_MORE if is_stop else 0)
 
 
 def engine_settings(config: Config, node: str | None = None) -> EngineSettings:

@@ -77,6 +77,7 @@ class AsyncInbox(AsyncGroup[Inbox]):
 class AsyncTurns(AsyncGroup[Turns]):
     """Operations on turns and leases. A thread waits with the watch of the synchronous store."""
 
+    busy_lanes = read_operation(Turns.busy_lanes)
     get = read_operation(Turns.get)
     history = read_operation(Turns.history)
     peek = read_operation(Turns.peek)

@@ -50,6 +50,7 @@ _END_LEASES = """UPDATE lane_queues SET lease_until = {now}
 _WAITING_OF = """SELECT lane_id, session_key, waiting_count FROM lane_queues
                  WHERE lease_until > 0 AND lease_holder = :holder AND waiting_count > 0"""
 
+_BUSY = "SELECT lane_id, session_key FROM lane_queues WHERE {} > 0"
 
 _claims = count()
 
@@ -150,6 +151,17 @@ class Leases(Operations):
         holder = require_identifier(node, "node")
         rows = self._engine.read(lambda tx: tx.rows(_WAITING_OF, holder=holder))
         return {str(lane_id if key is None else decode_text(key)): int(waiting) for lane_id, key, waiting in rows}
+
+    def busy_lanes(self, prefix: str) -> set[str]:
+        """Return the lanes whose keys begin like this and that have work; this reads only lanes with work."""
+        require_name(prefix, "prefix")
+
+        def work(tx: Reading) -> set[str]:
+            rows = [tuple(row) for each in ("ready_id", "lease_until") for row in tx.rows(_BUSY.format(each))]
+            keys = {str(lane_id if key is None else decode_text(key)) for lane_id, key in rows}
+            return {each for each in keys if each.startswith(prefix)}
+
+        return self._engine.read(work)
 
     def peek(self) -> Watermark:
         """Return what there is to do; this reads the ends of three indexes and nothing else."""
