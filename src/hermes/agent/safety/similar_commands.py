@@ -48,12 +48,14 @@ def kind_of(command: str, may_use: Callable[[str], bool]) -> str | None:
         names = kind.split()
         if words[: len(names)] == names:
             rest = words[len(names) :]
-            is_similar = all(options.fullmatch(each) or (_is_word(each) and may_use(each)) for each in rest)
+            is_similar = all(options.fullmatch(each) or (_is_word(each, kind) and may_use(each)) for each in rest)
             return kind if is_similar else None
     return None
 
 
-def _is_word(word: str) -> bool:
-    """Whether a word is an operand that stays below the directory."""
+def _is_word(word: str, kind: str) -> bool:
+    """Whether a word is an operand that stays below the directory, and no file of further options."""
+    if word.startswith("@") and not kind.startswith("git "):  # `ruff check @x` reads options from x; git means a commit
+        return False
     parts = _SEPARATOR.split(word)
     return _WORD.fullmatch(word) is not None and not word.startswith("/") and ".." not in parts
