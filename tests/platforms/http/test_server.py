@@ -76,6 +76,33 @@ def test_a_body_that_is_too_large_is_refused_with_and_without_its_length() -> No
     run(test())
 
 
+def test_bodies_that_are_too_large_together_are_refused_until_some_are_done() -> None:
+    async def test() -> None:
+        async with serving(max_body_bytes=1000, max_held_bytes=2000) as (server, client):
+            begun: asyncio.Queue[None] = asyncio.Queue()
+
+            async def slow(request: HttpRequest) -> HttpResponse:
+                begun.put_nowait(None)
+                await done.wait()
+                return await echo(request)
+
+            done = asyncio.Event()
+            server.add("POST", "/in", echo)
+            server.add("POST", "/slow", slow)
+            waiting = [asyncio.create_task(client.post("/slow", content=b"x" * 900)) for _ in range(2)]
+            for _ in waiting:
+                await begun.get()
+            refused = await client.post("/in", content=b"x" * 900)
+            assert_error(refused, 503, "busy")
+            assert refused.headers["retry-after"] == "2"
+            assert (await client.post("/in", content=b"x" * 100)).status_code == 200
+            done.set()
+            assert [each.status_code for each in await asyncio.gather(*waiting)] == [200, 200]
+            assert (await client.post("/in", content=b"x" * 900)).status_code == 200
+
+    run(test())
+
+
 def test_a_handler_that_fails_tells_the_client_nothing_about_the_program() -> None:
     async def broken(_: HttpRequest) -> HttpResponse:
         raise RuntimeError("secret detail")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
 MAX_HEAD_BYTES = 32 * 1024
+MAX_HELD_BYTES = 128 * 1024 * 1024
+"""How much the bodies of all requests may have together: they are read before a signature in them can be checked."""
 BODY_S = 30.0
 """How long a client may take for the body of a request."""
 DISCARD_S, DISCARD_BYTES = 2.0, 4 * 1024 * 1024
@@ -46,6 +48,7 @@ class HttpServer:
         port: int = 0,
         *,
         max_body_bytes: int = MAX_BODY_BYTES,
+        max_held_bytes: int = MAX_HELD_BYTES,
         body_s: float = BODY_S,
         head_s: float | None = None,
         stall_s: float | None = None,
@@ -62,6 +65,8 @@ class HttpServer:
         self.port = port
         self.app: App | None = None
         self.max_body_bytes = max_body_bytes
+        self._max_held_bytes = max(max_held_bytes, max_body_bytes)
+        self._held_bytes = 0
         self._body_s = body_s
         self._limits = {"head_s": head_s, "stall_s": stall_s, "most_connections": most_connections}
         self._handlers: dict[tuple[str, str], Handler] = {}
@@ -145,7 +150,7 @@ class HttpServer:
         """Serve a request; whatever fails, a client gets one sentence about it."""
         if scope["type"] != "http":
             return
-        is_begun = False
+        is_begun, held = False, 0
 
         async def send_with_headers(message: Message) -> None:
             nonlocal is_begun
@@ -154,8 +159,17 @@ class HttpServer:
                 _add_headers(message)
             await send(message)
 
+        def hold(size: int) -> None:
+            nonlocal held
+            if self._held_bytes + size > self._max_held_bytes:
+                raise ApiError(
+                    503, "busy", "the gateway has too many requests to read; try again", {"Retry-After": "2"}
+                )
+            held += size
+            self._held_bytes += size
+
         try:
-            await self._dispatch(scope, self._limited(scope, receive), send_with_headers)
+            await self._dispatch(scope, self._limited(scope, receive, hold), send_with_headers)
         except ApiError as error:
             if not is_begun:
                 await _discard(receive, error.status)
@@ -167,9 +181,14 @@ class HttpServer:
             warn(__name__, "a request to %a failed:\n%s", scope["path"][:200], traceback.format_exc())
             if not is_begun:
                 await _send(send, _refusal(ApiError(500, "error", "the gateway failed; its log says why")))
+        finally:
+            self._held_bytes -= held
 
-    def _limited(self, scope: Scope, receive: ReceiveMessage) -> ReceiveMessage:
-        """Return `receive` with a limit of the size and the time of the body; afterwards it waits for the client."""
+    def _limited(self, scope: Scope, receive: ReceiveMessage, hold: Callable[[int], None]) -> ReceiveMessage:
+        """Return `receive` with a limit of the size and the time of the body; afterwards it waits for the client.
+
+        `hold` counts the bytes of the body, and raises `ApiError` if all bodies together are too large.
+        """
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         too_large = ApiError(413, "body_too_large", f"the body is larger than {self.max_body_bytes} bytes")
         late_at = asyncio.get_running_loop().time() + self._body_s
@@ -183,9 +202,11 @@ class HttpServer:
                 raise too_large
             async with asyncio.timeout_at(late_at):
                 message = await receive()
-            size += len(message.get("body", b""))
+            more = len(message.get("body", b""))
+            size += more
             if size > self.max_body_bytes:
                 raise too_large
+            hold(more)
             is_complete = not message.get("more_body", False)
             return message
 
