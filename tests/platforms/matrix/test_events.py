@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hermes.platforms.matrix.events import (
     MediaAddress,
     RoomMessage,
-    direct_rooms,
     invitation,
     is_membership,
     read_message,
@@ -20,8 +19,6 @@ from hermes.platforms.matrix.events import (
     thread_of,
 )
 from hermes.platforms.matrix.mentions import as_command, names_bot, without_mention
-from hermes.platforms.matrix.rooms import Room, Rooms
-from tests.platforms.matrix.bots import make_adapter
 
 OWN = "@bot:example.org"
 JSON = st.recursive(
@@ -67,6 +64,8 @@ def test_content_of_any_form_is_a_message_or_nothing(content: Any, extra: dict[s
         text("x") | {"type": "m.reaction"},
         text("x") | {"event_id": "$" + "1" * 300},
         text("x") | {"sender": "@a\nb:example.org"},
+        text("x") | {"sender": "$1"},
+        text("x") | {"event_id": "@alice:example.org"},
         event({}),
         None,
         [],
@@ -91,6 +90,13 @@ def test_thread_and_reply_are_different_things() -> None:
         text("> <@bot:example.org> quoted\n> more\n\nmine", **{"m.relates_to": {"m.in_reply_to": {"event_id": "$2"}}})
     )
     assert (reply.text, reply.reply_to, reply.thread_id) == ("mine", "$2", None)
+
+
+def test_thread_with_the_name_of_a_user_is_none() -> None:
+    """The key of a thread and that of a user in a room must never be the same."""
+    for named in ("@alice:example.org", "!room:example.org", "$", "x"):
+        message = read(text("x", **{"m.relates_to": {"rel_type": "m.thread", "event_id": named}}))
+        assert message.thread_id is None
 
 
 def test_quote_of_a_message_that_is_no_reply_stays() -> None:
@@ -166,13 +172,3 @@ def test_name_of_the_bot_is_removed_at_the_ends(given: str, expected: str) -> No
 )
 def test_prefix_of_commands_becomes_a_slash(given: str, prefix: str, expected: str) -> None:
     assert as_command(given, prefix) == expected
-
-
-def test_room_is_direct_only_for_its_user_and_only_if_its_members_are_known(tmp_path: Any) -> None:
-    rooms = Rooms(make_adapter(tmp_path, "http://127.0.0.1:1", "t")._api, OWN)
-    rooms.note_account_data([{"type": "m.direct", "content": {"@alice:example.org": ["!a:b"], "@eve:x": 5}}, 7])
-    for members, user, is_direct in ((2, "@alice:example.org", True), (3, "@alice:example.org", False)):
-        assert rooms.is_direct("!a:b", Room(members), user) is is_direct
-    assert not rooms.is_direct("!a:b", Room(2), "@bob:example.org")
-    assert not rooms.is_direct("!a:b", Room(), "@alice:example.org")
-    assert direct_rooms({"@a:b": [1, "!x:y"]}) == {"@a:b": frozenset({"1", "!x:y"})}

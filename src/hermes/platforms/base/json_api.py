@@ -45,6 +45,10 @@ class ApiResponse:
         return float(text) if text.isascii() and text.isdigit() and len(text) <= 6 else None
 
 
+class TooLarge(MaybeSent):
+    """The response is larger than what is read."""
+
+
 class JsonApi:
     """The interface of one platform; every request has the token, and goes to the configured server only."""
 
@@ -189,7 +193,7 @@ async def _read(response: Response, limit: int) -> bytes:
     async for piece in response.aiter_raw():
         body += piece
         if len(body) > limit:
-            raise MaybeSent(f"the response is larger than {limit // 1024} KB")
+            raise TooLarge(f"the response is larger than {limit // 1024} KB")
     return bytes(body)
 
 

@@ -29,7 +29,7 @@ from hermes.platforms.matrix.contents import (
     mime_of,
     transaction_of,
 )
-from hermes.platforms.matrix.events import ENCRYPTED, RoomMessage, as_dict, identifier, read_message, thread_of
+from hermes.platforms.matrix.events import ENCRYPTED, ROOM, RoomMessage, as_dict, identifier, read_message, thread_of
 from hermes.platforms.matrix.invitations import Invitations
 from hermes.platforms.matrix.mentions import as_command, names_bot, without_mention
 from hermes.platforms.matrix.position import Position
@@ -182,7 +182,7 @@ class MatrixAdapter(BaseAdapter):
 
     async def _process(self, room_id: str, events: list[Any], changes: list[Any]) -> None:
         """Accept the messages of a room, in order; raise if one could not be stored."""
-        if identifier(room_id) is None:
+        if identifier(room_id, ROOM) is None:
             return
         self._rooms.note_changes(room_id, [*changes, *events])
         for event in events:

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 MESSAGE, ENCRYPTED, MEMBER = "m.room.message", "m.room.encrypted", "m.room.member"
 NAME, TOPIC = "m.room.name", "m.room.topic"
+EVENT, USER, ROOM = "$", "@", "!"
+"""The signs with which ids begin."""
 _TEXTS = frozenset({"m.text", "m.emote", "m.location"})
 _FILES: Mapping[str, str] = {"m.image": "image", "m.audio": "audio", "m.video": "video", "m.file": "document"}
 _MAX_ID = 255
@@ -42,7 +44,7 @@ def read_message(event: object, own_id: str) -> RoomMessage | None:
     """Return the message of an event; None for what is not answered: own messages, notices, edits, other types."""
     if not isinstance(event, dict) or event.get("type") != MESSAGE:
         return None
-    event_id, sender = identifier(event.get("event_id")), identifier(event.get("sender"))
+    event_id, sender = identifier(event.get("event_id"), EVENT), identifier(event.get("sender"), USER)
     content = as_dict(event.get("content"))
     body, kind = content.get("body"), content.get("msgtype")
     if not event_id or not sender or sender == own_id or not isinstance(body, str) or not isinstance(kind, str):
@@ -51,7 +53,7 @@ def read_message(event: object, own_id: str) -> RoomMessage | None:
     if relation.get("rel_type") == "m.replace":
         return None
     reply_to = _reply_to(relation)
-    thread_id = identifier(relation.get("event_id")) if relation.get("rel_type") == "m.thread" else None
+    thread_id = identifier(relation.get("event_id"), EVENT) if relation.get("rel_type") == "m.thread" else None
     common = {"thread_id": thread_id, "reply_to": reply_to, "mentions": _mentions(content)}
     if kind in _TEXTS:
         text = strip_quote(body) if reply_to else body
@@ -100,7 +102,7 @@ def invitation(invite_state: object, own_id: str) -> tuple[str, bool] | None:
         content = as_dict(found.get("content"))
         if found.get("type") != MEMBER or found.get("state_key") != own_id or content.get("membership") != "invite":
             continue
-        if sender := identifier(found.get("sender")):
+        if sender := identifier(found.get("sender"), USER):
             return sender, content.get("is_direct") is True
     return None
 
@@ -115,11 +117,14 @@ def as_dict(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def identifier(value: object) -> str | None:
-    """Return an id that can be stored; None for anything else."""
-    if not isinstance(value, str) or not 0 < len(value) <= _MAX_ID or not value.isprintable():
+def identifier(value: object, sign: str) -> str | None:
+    """Return an id that begins with the sign of its kind and can be stored; None for anything else.
+
+    Without the sign, a sender could name another user as the thread of a message, and so end that user's session.
+    """
+    if not isinstance(value, str) or not 1 < len(value) <= _MAX_ID or not value.isprintable():
         return None
-    return value
+    return value if value.startswith(sign) else None
 
 
 def _was_invited(event: Mapping[str, Any]) -> bool:
@@ -130,7 +135,7 @@ def _reply_to(relation: Mapping[str, Any]) -> str | None:
     """Return the message that is answered; in a thread the last message stands there for older programs."""
     if relation.get("rel_type") == "m.thread" and relation.get("is_falling_back") is True:
         return None
-    return identifier(as_dict(relation.get("m.in_reply_to")).get("event_id"))
+    return identifier(as_dict(relation.get("m.in_reply_to")).get("event_id"), EVENT)
 
 
 def _mentions(content: Mapping[str, Any]) -> frozenset[str] | None:

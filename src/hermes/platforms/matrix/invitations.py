@@ -13,7 +13,7 @@ from hermes.gateway.platform import Platform
 from hermes.gateway.source import SessionSource
 from hermes.log import inform, warn
 from hermes.platforms.matrix.api import MatrixApi
-from hermes.platforms.matrix.events import as_dict, identifier, invitation
+from hermes.platforms.matrix.events import ROOM, as_dict, identifier, invitation
 from hermes.platforms.matrix.rooms import Rooms
 from hermes.platforms.matrix.settings import MatrixSettings
 
@@ -57,7 +57,7 @@ class Invitations:
         """
         for room_id, about in invited.items():
             found = invitation(as_dict(about).get("invite_state"), self._own_id)
-            if identifier(room_id) is not None and found is not None:
+            if identifier(room_id, ROOM) is not None and found is not None:
                 self._begin(room_id, *found)
         now = asyncio.get_running_loop().time()
         if self._refused and now >= self._look_again_at:
