@@ -17,7 +17,7 @@ from hermes.gateway.engine.lease_keeper import LeaseKeeper
 from hermes.gateway.engine.messages import Message, decode_message
 from hermes.gateway.engine.parts import CommandTurn
 from hermes.gateway.engine.ports import TurnMessage
-from hermes.gateway.engine.turn import LaneTurn
+from hermes.gateway.engine.turn import NEWER, LaneTurn
 from hermes.gateway.engine.turn_supervisor import Cause
 from hermes.gateway.keys import lane_owner
 from hermes.log import warn
@@ -52,7 +52,7 @@ class LaneActor:
         """The messages that the turn has taken as steering."""
         self._settled: set[int] = set()
         self._acked_at = float("-inf")
-        self._begun = {row["id"] for row in claim.messages if row["starts"]}
+        self._begun = {row["id"] for row in claim.messages if row["starts"] and row["reason"] != NEWER}
         """The messages of a turn that did not end: its node died, was stopped, or had an error."""
         self._stop: Message | None = None
         """The command that has stopped the turn."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from hermes.gateway.engine.ports import RunningTurn
     from hermes.state.lanes.types import Finished, Intent, LaneFields
 
+NEWER = "a newer message"
+"""Why messages wait again whose turn was interrupted: they are answered together with the newer one."""
 RETRY_S = (1.0, 5.0)
 """How long a lane rests after an internal error, by attempt."""
 
@@ -147,9 +149,7 @@ class LaneTurn:
             return self._after(await self._finish(result))  # it was complete before it could be stopped
         if cause is Cause.INTERRUPT:
             shown, lease = self._stopped(), self._keeper.lease
-            interrupted = await self._parts.db.turns.interrupt(
-                lease, self.turn_id, reason="a newer message", intents=shown
-            )
+            interrupted = await self._parts.db.turns.interrupt(lease, self.turn_id, reason=NEWER, intents=shown)
             self._parts.count("turns_interrupted")
             return self._after(interrupted)
         if cause is Cause.STOP:
