@@ -65,3 +65,28 @@ def test_a_database_that_fails_for_a_moment_does_not_cost_the_lease() -> None:
 def test_a_lease_is_lost_when_its_time_is_over_and_the_database_still_fails() -> None:
     is_lost, _ = keep(lambda number: StoreUnavailable("down"), 20)
     assert is_lost
+
+
+def test_a_lease_is_lost_when_its_time_is_over_and_the_database_does_not_respond() -> None:
+    async def main() -> None:
+        turns = SilentDatabase()
+        keeper = LeaseKeeper(cast("AsyncTurns", turns), LEASE, 0.15)
+        try:
+            await asyncio.wait_for(keeper.lost.wait(), 20)
+        finally:
+            await keeper.close()
+        assert turns.calls == 1
+
+    asyncio.run(main())
+
+
+class SilentDatabase:
+    """A database that never responds."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def renew(self, lease: Lease, seconds: float) -> Lease:
+        self.calls += 1
+        await asyncio.Event().wait()
+        raise AssertionError

@@ -38,9 +38,15 @@ class LeaseKeeper:
             await asyncio.sleep(self._lease_s / _BEATS)
             asked_at = loop.time()
             try:
-                await self._renew()
+                # After a pause of the whole process the lane may still be free: then the database is asked anyway.
+                async with asyncio.timeout_at(max(good_until, asked_at + self._lease_s / _BEATS)):
+                    await self._renew()
                 good_until = asked_at + self._lease_s
             except StaleLease:
+                self.lost.set()
+                return
+            except TimeoutError:
+                warn(__name__, "the lease on %s ends: the database does not respond", self.lease.session_key)
                 self.lost.set()
                 return
             except HermesError as error:
