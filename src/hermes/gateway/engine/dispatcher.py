@@ -151,8 +151,12 @@ class Dispatcher:
         self.actors[actor.key] = actor
         task = asyncio.create_task(self._run(actor), name="hermes-lane")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return actor
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._wake.set()  # not before: a look at a full node claims nothing
 
     async def _run(self, actor: LaneActor) -> None:
         try:
@@ -163,4 +167,3 @@ class Dispatcher:
         finally:
             if self.actors.get(actor.key) is actor:
                 del self.actors[actor.key]
-            self._wake.set()
