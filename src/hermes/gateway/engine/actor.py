@@ -207,7 +207,9 @@ class LaneActor:
                 is_freed = await turn.run(self.mailbox, self._handle_arrivals)
         except (StaleLease, asyncio.CancelledError):
             raise
-        except Exception as error:  # noqa: BLE001 - one message must not stop the lane or the node
+        except Exception as error:
+            if not turn.turn_id:
+                raise  # the lane rests: it may have a turn that the database has started without a response
             warn(__name__, "a turn of %s failed: %s: %s", self.key, type(error).__name__, error)
             is_freed = await turn.give_up(error)
         finally:

@@ -110,8 +110,6 @@ class LaneTurn:
 
         Return whether the lane is free.
         """
-        if not self.turn_id:
-            return False
         attempt = max(each.attempts for each in self.messages)
         dead = [each for each in self.messages if each.attempts + 1 >= MAX_ATTEMPTS]
         await self._parts.db.turns.fail(
