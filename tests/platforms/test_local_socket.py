@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import resource
 import socket
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hermes.errors import StoreBusy
 from hermes.gateway.engine.ports import Admission, Delivery, Inbound
@@ -576,6 +579,68 @@ class TestFloods:
                 assert {each["code"] for each in await client.read_many(5000)} == {"bad_request"}
                 turning.cancel()
             assert max(handled.values()) <= 32, "so many lines in one round of the event loop"
+
+        run(test())
+
+    def test_requests_that_wait_for_others_leave_nothing_behind_when_the_process_ends(
+        self, home: Path, recwarn: pytest.WarningsRecorder
+    ) -> None:
+        async def test() -> None:
+            async with local_gateway(home) as gateway, PlainClient(home) as client:
+
+                async def never(inbound: Inbound) -> Admission:
+                    gateway.seen.append(inbound)
+                    await asyncio.Event().wait()
+                    raise AssertionError
+
+                gateway.adapter.receive = never
+                await client.send(*({**MESSAGE, "chat_id": f"c{number}"} for number in range(70)))
+                await until(lambda: len(gateway.seen) == 64, "as many requests as may run")
+                (serving,) = gateway.adapter._serving
+                serving.cancel()
+                await asyncio.wait([serving])
+            gc.collect()
+            assert [str(each.message) for each in recwarn if "never awaited" in str(each.message)] == []
+
+        run(test())
+
+    def test_a_chunk_of_many_lines_is_divided_only_as_they_are_taken(self) -> None:
+        async def test() -> None:
+            stream = LineStream(8)
+            stream.data_received(b"one\ntw")
+            assert await anext(stream) == b"one"
+            stream.data_received(b"o\n\nmuch too long")
+            assert [await anext(stream), await anext(stream)] == [b"two", b""]
+            waiting = asyncio.ensure_future(anext(stream))
+            await asyncio.sleep(0)
+            assert len(stream._buffer) == 0, "the beginning of a line that is too long is dropped"
+            stream.data_received(b" to keep\nnext")
+            assert await waiting is None
+            stream.eof_received()
+            assert await anext(stream) == b"next"
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+
+        run(test())
+
+    @given(st.lists(st.binary(max_size=12)), st.integers(1, 9))
+    def test_lines_are_the_same_in_whatever_pieces_they_arrive(self, pieces: list[bytes], most: int) -> None:
+        async def test() -> None:
+            stream = LineStream(most)
+            lines: list[bytes | None] = []
+
+            async def take() -> None:
+                lines.extend([line async for line in stream])
+
+            taking = asyncio.create_task(take())
+            for piece in pieces:
+                stream.data_received(piece)
+                await asyncio.sleep(0)
+            stream.eof_received()
+            await taking
+            *full, rest = b"".join(pieces).split(b"\n")
+            expected = [*full, *([rest] if rest else [])]
+            assert lines == [line if len(line) <= most else None for line in expected]
 
         run(test())
 

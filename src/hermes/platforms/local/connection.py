@@ -200,7 +200,11 @@ class Connection:
 
     async def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin a request; wait first if too many of them have not ended."""
-        await self._slots.acquire()
+        try:
+            await self._slots.acquire()
+        except BaseException:
+            work.close()  # it has not begun
+            raise
         task = asyncio.create_task(work)
         self._in_flight.add(task)
         task.add_done_callback(self._end)

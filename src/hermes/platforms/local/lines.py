@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import Self, cast
 
 _MANY_BYTES = 1024 * 1024
-"""The socket is not read while lines of this length wait for the program."""
-_LINE_BYTES = 100
-"""What a line costs besides its text, so that empty lines count too."""
+"""The socket is not read while so much waits for the program, unless a line is incomplete."""
 
 
 class LineStream(asyncio.Protocol):
-    """Yields the lines that have arrived, also if the connection was lost meanwhile; None for one that is too long."""
+    """Yields the lines that have arrived, also if the connection was lost meanwhile; None for one that is too long.
+
+    What arrives is divided into lines when they are taken: dividing it at once would keep the event loop busy.
+    """
 
     def __init__(self, most_bytes: int, on_open: Callable[[LineStream], None] | None = None) -> None:
         self._most_bytes = most_bytes
         self._on_open = on_open
         self._transport: asyncio.Transport | None = None
-        self._part = bytearray()
+        self._buffer = bytearray()
+        self._start = 0
+        """Where the next line begins in the buffer."""
+        self._searched = 0
+        """Between the start and here is no end of a line."""
         self._is_too_long = False
-        self._lines: deque[bytes | None] = deque()
-        self._waiting_bytes = 0
+        """Whether the beginning of the next line was dropped."""
         self._written_bytes = 0
         self._is_ended = False
         self._changed = asyncio.Event()
@@ -37,14 +40,11 @@ class LineStream(asyncio.Protocol):
             self._on_open(self)
 
     def data_received(self, data: bytes) -> None:
-        """Divide what has arrived into lines."""
-        *ends, rest = data.split(b"\n")
-        for end in ends:
-            self._add(end)
-            self._finish_line()
-        self._add(rest)
-        if ends:
-            self._changed.set()
+        """Keep what has arrived."""
+        self._buffer += data
+        if len(self._buffer) - self._start > _MANY_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+        self._changed.set()
 
     def eof_received(self) -> bool:
         """Note that the other side sends no more; it may still read."""
@@ -61,16 +61,17 @@ class LineStream(asyncio.Protocol):
         return self
 
     async def __anext__(self) -> bytes | None:
-        while not self._lines:
+        while True:
+            end = self._buffer.find(b"\n", self._searched)
+            if end >= 0:
+                return self._take(end, end + 1)
             if self._is_ended:
-                raise StopAsyncIteration
+                if self._start == len(self._buffer) and not self._is_too_long:
+                    raise StopAsyncIteration
+                return self._take(len(self._buffer), len(self._buffer))  # the last line may have no line break
+            self._wait_for_more()
             self._changed.clear()
             await self._changed.wait()
-        line = self._lines.popleft()
-        self._waiting_bytes -= len(line or b"") + _LINE_BYTES
-        if self._waiting_bytes <= _MANY_BYTES and not self._is_ended and self._transport is not None:
-            self._transport.resume_reading()
-        return line
 
     @property
     def has_ended(self) -> bool:
@@ -83,25 +84,34 @@ class LineStream(asyncio.Protocol):
             self._transport.pause_reading()
         self._end()
 
-    def _add(self, data: bytes) -> None:
-        if self._is_too_long or len(self._part) + len(data) > self._most_bytes:
-            self._is_too_long = True
-            self._part.clear()
-        else:
-            self._part += data
-
-    def _finish_line(self) -> None:
-        line = None if self._is_too_long else bytes(self._part)
-        self._part.clear()
+    def _take(self, end: int, following: int) -> bytes | None:
+        """Return the line that ends here, and go on with the following one."""
+        is_too_long = self._is_too_long or end - self._start > self._most_bytes
+        line = None if is_too_long else bytes(self._buffer[self._start : end])
         self._is_too_long = False
-        self._lines.append(line)
-        self._waiting_bytes += len(line or b"") + _LINE_BYTES
-        if self._waiting_bytes > _MANY_BYTES and self._transport is not None:
-            self._transport.pause_reading()
+        self._start = self._searched = following
+        if self._start >= len(self._buffer) // 2:  # not for every line, because it moves the rest
+            self._drop_taken()
+        if len(self._buffer) - self._start <= _MANY_BYTES and not self._is_ended and self._transport is not None:
+            self._transport.resume_reading()
+        return line
+
+    def _wait_for_more(self) -> None:
+        """Prepare for the rest of an incomplete line; the beginning of one that is too long is dropped."""
+        self._drop_taken()
+        if len(self._buffer) > self._most_bytes:
+            self._is_too_long = True
+            self._buffer.clear()
+        self._searched = len(self._buffer)
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def _drop_taken(self) -> None:
+        del self._buffer[: self._start]
+        self._searched -= self._start
+        self._start = 0
 
     def _end(self) -> None:
-        if not self._is_ended and (self._part or self._is_too_long):
-            self._finish_line()  # the last line may have no line break
         self._is_ended = True
         self._changed.set()
 
