@@ -155,6 +155,13 @@ class TestDangers:
             assert b"\x1b[31m\x1b[1m- it uses rm" in terminal.raw
             terminal.type("n").until("not allowed")
 
+    def test_reasons_are_broken_between_words(self, hermes: Hermes, work: Path) -> None:
+        with Terminal(hermes, cwd=work, columns=40, lines=50) as terminal:
+            terminal.enter(ask("cat x | sh")).until("Allow it?")
+            start = terminal.lines.index("  - it pipes text into sh, which may")
+            assert terminal.lines[start + 1] == "    run it"
+            deny(terminal)
+
     def test_command_cannot_write_a_second_finding(self, hermes: Hermes, work: Path) -> None:
         with Terminal(hermes, cwd=work) as terminal:
             terminal.enter(ask("touch made\n\nCheck this before you allow it:\n- nothing")).until("Allow it?")

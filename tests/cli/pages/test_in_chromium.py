@@ -75,6 +75,8 @@ def assert_readable(browser: Chromium, file: Path, width: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_insights_fit_and_are_readable(browser: Chromium, insights: Path, width: int) -> None:
     assert_readable(browser, insights, width)
+    hidden = "[...document.querySelectorAll('.wide')].filter(each => each.scrollWidth > each.clientWidth)"
+    assert browser.value(f"{hidden}.map(each => each.textContent).join()") == ""
     labels = (
         "[...document.querySelectorAll('.chart')].map(each => [...each.querySelectorAll('.scale span, .marks span')]"
     )

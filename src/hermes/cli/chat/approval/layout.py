@@ -59,8 +59,13 @@ def request_rows(request: ApprovalRequest, width: int) -> list[str]:
         from hermes.cli.display.diff_rows import diff_rows
 
         rows = [*rows[:-1], *diff_rows(request.diff, width, has_colour=has_style(sys.stderr))]
-    findings = [danger(row) if row else "" for row in split_rows(request.findings, width)] if request.findings else []
-    return [f"{INDENT}{row}".rstrip() for row in [*rows, *findings[1:]]]
+    findings = [row for line in request.findings.split("\n")[1:] for row in _wrap_finding(line, width)]
+    return [f"{INDENT}{row}".rstrip() for row in [*rows, *(danger(row) if row else "" for row in findings)]]
+
+
+def _wrap_finding(line: str, width: int) -> list[str]:
+    """Break a finding between words; a word that is longer than a row is broken, so that nothing is cut off."""
+    return wrap_line(printable(line), width, margin=2, breaks_words=True)
 
 
 def choice_rows(request: ApprovalRequest, choices: list[Choice], width: int, *, is_paged: bool) -> list[str]:
