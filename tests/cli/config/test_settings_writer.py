@@ -72,6 +72,15 @@ def test_text_is_read_back_as_it_was_given(home: Path, value: str) -> None:
     assert load_config(home, environ={}).model.default == value
 
 
+@pytest.mark.parametrize("value", ["${KEY}", "a, b", "[a]", "a: b # c", "x{y", "-", 'two\nlines "x"', ""])
+@pytest.mark.parametrize("before", ["model: {attempts: 3}\n", "model: {default: old, attempts: 3} # why\n", "{}\n"])
+def test_text_between_braces_is_read_back_as_it_was_given(home: Path, before: str, value: str) -> None:
+    file = write(home, before)
+    set_setting(home, "model.default", value)
+    assert load_config(home, environ={}).model.default == value
+    assert ("# why" in file.read_text()) == ("# why" in before)
+
+
 def test_lists_and_blocks_are_replaced_whole(home: Path) -> None:
     file = write(home, "terminal:\n  env_passthrough:\n    - A\n    - B\n  # why\n  kill_at_exit: true\n")
     set_setting(home, "terminal.env_passthrough", ["C", "D"])

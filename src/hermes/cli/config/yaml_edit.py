@@ -51,26 +51,27 @@ def _edit(text: str, root: Node | None, path: list[str], value: object) -> str:
 
     if root is None or root.tag == _NULL_TAG:
         return _append(text, _block(path, value, 0))
-    node, parent_line = root, -1
+    node, parent_line, is_in_flow = root, -1, False
     while isinstance(node, MappingNode):
+        is_in_flow = is_in_flow or bool(node.flow_style)
         found = next(((key, child) for key, child in node.value if key.value == path[0]), None)
         if found is None:
             return _insert(text, node, parent_line, path, value)
         parent_line, node = found[0].end_mark.line, found[1]
         path = path[1:]
         if not path:
-            return _replace(text, node, value)
+            return _replace(text, node, value, is_in_flow=is_in_flow)
         if node.tag == _NULL_TAG and node.start_mark.index == node.end_mark.index:
             return _insert_lines(text, parent_line + 1, _block(path, value, found[0].start_mark.column + _STEP))
     if node.tag != _NULL_TAG:
         raise CannotEdit("a value is where settings by name are expected")
-    return _replace(text, node, _nested(path, value))
+    return _replace(text, node, _nested(path, value), is_in_flow=is_in_flow)
 
 
-def _replace(text: str, node: Any, value: object) -> str:
+def _replace(text: str, node: Any, value: object, *, is_in_flow: bool) -> str:
     """Put a value where a node is."""
     start, end = node.start_mark.index, node.end_mark.index
-    written = _flow(value)
+    written = _flow(value, is_in_flow=is_in_flow)
     if start == end:
         return f"{text[:start]} {written}{text[start:]}"
     if isinstance(node.value, str) or node.flow_style:
@@ -96,7 +97,8 @@ def _insert(text: str, node: MappingNode, parent_line: int, path: list[str], val
     if node.flow_style:
         place = node.start_mark.index + 1
         separator = ", " if node.value else ""
-        return f"{text[:place]}{_flow(path[0])}: {_flow(_nested(path[1:], value))}{separator}{text[place:]}"
+        written = _flow(_nested(path[1:], value), is_in_flow=True)
+        return f"{text[:place]}{_flow(path[0])}: {written}{separator}{text[place:]}"
     lines = _block(path, value, node.start_mark.column)
     return _append(text, lines) if parent_line < 0 else _insert_lines(text, parent_line + 1, lines)
 
@@ -128,16 +130,16 @@ def _nested(path: list[str], value: object) -> object:
     return value
 
 
-def _flow(value: object) -> str:
-    """Return a value as YAML on one line."""
+def _flow(value: object, *, is_in_flow: bool = False) -> str:
+    """Return a value as YAML on one line; within braces, text with a brace or a comma needs quotes."""
     import yaml
 
     plain: Any = list(value) if isinstance(value, tuple) else value
-    is_long_text = isinstance(plain, str) and ("\n" in plain or "\r" in plain)
+    needs_quotes = isinstance(plain, str) and any(each in plain for each in ("\n\r,[]{}" if is_in_flow else "\n\r"))
     written: str = yaml.safe_dump(
         plain,
         default_flow_style=True,
-        default_style='"' if is_long_text else None,
+        default_style='"' if needs_quotes else None,
         width=1_000_000,
         allow_unicode=True,
         sort_keys=False,
