@@ -308,6 +308,7 @@ class TestFacts:
         output = talk(hermes, "/model nowhere", "/model")
         assert "no provider is configured for the model nowhere" in output
         assert "Model: offline (offline)" in output
+        assert "`hermes setup` chooses another model" in output
 
     def test_help_lists_every_command(self, hermes: Hermes) -> None:
         output = talk(hermes, "/help")

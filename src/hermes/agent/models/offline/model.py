@@ -33,8 +33,7 @@ SEARCH = "session_search"
 
 INTRODUCTION = (
     "I am the offline model of Hermes: no language model is in use, so I cannot reason, but I can search past sessions."
-    " To use a real model, set OPENAI_API_KEY, OPENROUTER_API_KEY or ANTHROPIC_API_KEY, or configure a server under"
-    " `model` in config.yaml."
+    " To use a real model, run `hermes setup`, or set OPENAI_API_KEY, OPENROUTER_API_KEY or ANTHROPIC_API_KEY."
 )
 ABILITIES = (
     "Ask about a topic of an earlier session, and I search for it; ask for recent sessions, and I list them. All your"

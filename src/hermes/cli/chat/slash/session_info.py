@@ -34,6 +34,7 @@ def _list_models(chat: Chat) -> None:
     """Show what the endpoint offers, if it says so in time."""
     model = chat.conversation.model
     if model.base_url is None:
+        chat.screen.print_dim("`hermes setup` chooses another model, tests it and stores its key.")
         return
     names = chat.model_names.names(model)
     if names is None:
