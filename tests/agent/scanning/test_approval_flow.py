@@ -192,3 +192,12 @@ def test_command_that_only_reads_is_not_scanned(bench: Workbench, tmp_path: Path
     scan_with(bench, binary)
     assert bench.call("terminal", command="pwd")
     assert not Path(f"{binary}.args").exists()
+
+
+def test_program_of_the_project_judges_no_command(bench: Workbench, tmp_path: Path) -> None:
+    theirs = write_program(bench.work / "bin" / "tirith", f"touch {tmp_path}/ran")
+    environ = {**bench.context.environ, "PATH": f"{theirs.parent}:{bench.context.environ['PATH']}"}
+    bench.change(environ=environ, scanner=CommandScanner(SecurityConfig(), bench.context.home, environ))
+    bench.call("terminal", command=COMMAND)
+    assert has_run(bench)
+    assert not (tmp_path / "ran").exists()

@@ -39,6 +39,20 @@ class TestFinding:
         monkeypatch.chdir(tmp_path)
         assert CommandScanner(SecurityConfig(), tmp_path / "home", {"PATH": ".:"}).find() is None
 
+    @pytest.mark.parametrize("is_link", [False, True])
+    def test_program_of_the_project_is_passed_over(self, tmp_path: Path, is_link: bool) -> None:
+        project = tmp_path / "project"
+        theirs = write_program(project / "bin" / "tirith", f"touch {tmp_path}/ran")
+        directory = tmp_path / "link" if is_link else theirs.parent
+        if is_link:
+            directory.symlink_to(theirs.parent)
+        scanner = scanner_of(tmp_path, directory)
+        assert scanner.find(project) is None
+        assert scanner.scan("ls", project=project) == ScanReport()
+        assert not (tmp_path / "ran").exists()
+        installed = fake_tirith(tmp_path / "bin" / "tirith", 1)
+        assert scanner.find(project) == installed
+
     def test_program_that_others_can_change_is_never_run(self, tmp_path: Path) -> None:
         binary = write_program(tmp_path / "tirith", f"touch {tmp_path}/ran")
         binary.chmod(0o777)

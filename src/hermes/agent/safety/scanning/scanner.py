@@ -45,14 +45,16 @@ class CommandScanner:
                     hint="write the SHA-256 checksum of the file at that address",
                 )
 
-    def scan(self, command: str, is_cancelled: Callable[[], bool] = lambda: False) -> ScanReport:
-        """Return what Tirith says about a command; without Tirith, that it is allowed."""
+    def scan(
+        self, command: str, is_cancelled: Callable[[], bool] = lambda: False, project: Path | None = None
+    ) -> ScanReport:
+        """Return what Tirith says about a command; without Tirith, that it is allowed. See `find` for `project`."""
         settings = self._settings
         if not settings.tirith_enabled:
             return ScanReport()
         binary = None
         try:
-            binary = self.find()
+            binary = self.find(project)
             if binary is None:
                 self._install_in_background()
                 raise ScanFailed("it is not installed")
@@ -70,9 +72,10 @@ class CommandScanner:
         except (ScanFailed, ConfigError) as error:
             return self._judge_failure(error, is_missing=binary is None and isinstance(error, ScanFailed))
 
-    def find(self) -> Path | None:
+    def find(self, project: Path | None = None) -> Path | None:
         """Return the program: the configured one, else that of PATH, else the installed one; None if there is none.
 
+        A program of PATH inside of `project`, a directory without links, may be anything, and is passed over.
         Raise `ScanFailed` if the configured one does not exist, and `ConfigError` if another user can change it.
         """
         named = self._settings.tirith_path
@@ -84,7 +87,7 @@ class CommandScanner:
             refuse_settings_of_others(found)
             return found
         installed = self._home / INSTALLED
-        found = _on_path(named, self._environ) or (installed if _is_program(installed) else None)
+        found = _on_path(named, self._environ, project) or (installed if _is_program(installed) else None)
         if found is not None:
             refuse_settings_of_others(found)
         return found
@@ -129,17 +132,22 @@ class CommandScanner:
             warn(__name__, "Tirith was not installed: %s", error)
 
 
-def _on_path(name: str, environ: Mapping[str, str]) -> Path | None:
-    found = _which(name, environ)
+def _on_path(name: str, environ: Mapping[str, str], project: Path | None = None) -> Path | None:
+    found = _which(name, environ, project)
     return None if found is None else Path(found)
 
 
-def _which(name: str, environ: Mapping[str, str]) -> str | None:
+def _which(name: str, environ: Mapping[str, str], project: Path | None = None) -> str | None:
     """Return a program of PATH; a relative entry of PATH could be any directory."""
     for directory in environ.get("PATH", "").split(os.pathsep):
-        if os.path.isabs(directory) and _is_program(Path(directory, name)):
-            return os.path.join(directory, name)
+        path = Path(directory, name)
+        if os.path.isabs(directory) and _is_program(path) and not (project and _is_in(path, project)):
+            return str(path)
     return None
+
+
+def _is_in(path: Path, directory: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(directory) or path.is_relative_to(directory)
 
 
 def _is_program(path: Path) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
 from hermes.agent.safety.approval import ApprovalRequest
-from hermes.agent.safety.paths import is_special
+from hermes.agent.safety.paths import is_special, is_too_wide
 from hermes.agent.safety.visible_text import fold_blanks, make_path_visible, make_visible
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.registry import tool
@@ -194,7 +194,9 @@ def _scan(context: ToolContext, command: str) -> tuple[Verdict, list[str]]:
     """Return the verdict of the configured scanner, and what the user should know about it."""
     if context.scanner is None:
         return "allow", []
-    report = context.scanner.scan(command, lambda: context.cancellation.is_cancelled)
+    root = context.directory.root
+    project = None if is_too_wide(root, context.user_homes) else root
+    report = context.scanner.scan(command, lambda: context.cancellation.is_cancelled, project)
     heading = [_HEADINGS[report.verdict]] if report.verdict in _HEADINGS else []
     notes = [report.note] if report.note and (heading or not report.findings) else []
     shown = [each.text for each in report.findings] if heading else []
