@@ -10,6 +10,7 @@ import pytest
 
 from hermes.agent.safety.opening import open_regular_file
 from hermes.agent.safety.protected_names import FILES
+from hermes.agent.tools.context import WorkingDirectory
 from hermes.errors import InvalidValue
 from tests.agent.references.conftest import read, remark_on
 from tests.agent.tools.workbench import Workbench
@@ -203,3 +204,18 @@ def test_chat_learns_nothing_about_places_outside(bench: Workbench, path: str) -
     bench.change(source="telegram")
     assert remark_on(bench, f"@file:{path}") == "it is outside the directory of this chat"
     assert remark_on(bench, f"@folder:{path}") == "it is outside the directory of this chat"
+
+
+def test_chat_reads_no_hard_link_in_its_workspace(bench: Workbench) -> None:
+    place, other = (bench.context.home / "workspaces" / name for name in ("one", "two"))
+    for each in (place, other):
+        each.mkdir(parents=True)
+    (other / "plan.txt").write_text("TOP SECRET\n")
+    (place / "a.txt").hardlink_to(other / "plan.txt")
+    (place / "b.txt").write_text("there\n")
+    bench.change(source="telegram", working_directory=WorkingDirectory(place), approve=None)
+    reason = "it is a hard link, and its other names may be outside"
+    assert remark_on(bench, "@file:a.txt") == f"{reason}; no permission changes this"
+    assert reason in bench.refused("read_file", path="a.txt")
+    assert "[1 protected file not shown]" in read(bench, "@folder:.").text
+    assert "there" in read(bench, "@file:b.txt").text

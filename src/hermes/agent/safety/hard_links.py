@@ -30,11 +30,8 @@ class ProtectedFiles:
 
     def has(self, path: Path) -> bool:
         """Whether a path without links is another name of one of these files, or of a secret beside it."""
-        try:
-            status = path.lstat()
-        except OSError:
-            return False
-        if not _has_other_name(status):
+        status = _status_with_other_names(path)
+        if status is None:
             return False
         return (status.st_dev, status.st_ino) in self._identities or self._is_secret_beside(path, status)
 
@@ -45,7 +42,7 @@ class ProtectedFiles:
 
     @cached_property
     def _identities(self) -> frozenset[_Identity]:
-        return frozenset((each.st_dev, each.st_ino) for each in self._files() if _has_other_name(each))
+        return frozenset((each.st_dev, each.st_ino) for each in self._files() if _is_linked(each))
 
     def _files(self) -> Iterator[os.stat_result]:
         for home in self._homes:
@@ -55,7 +52,21 @@ class ProtectedFiles:
         yield from _files_below(self._hermes_home, passed_over=self._passed_over)
 
 
-def _has_other_name(status: os.stat_result) -> bool:
+def has_other_names(path: Path) -> bool:
+    """Whether a path without links names a regular file that has other names too."""
+    return _status_with_other_names(path) is not None
+
+
+def _status_with_other_names(path: Path) -> os.stat_result | None:
+    """Return the status of a regular file with several names; None for everything else."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status if _is_linked(status) else None
+
+
+def _is_linked(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 

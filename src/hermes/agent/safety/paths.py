@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes.agent.safety.hard_links import ProtectedFiles
+from hermes.agent.safety.hard_links import ProtectedFiles, has_other_names
 from hermes.agent.safety.protected_names import (
     DIRECTORIES,
     HOME_PLACES,
@@ -103,7 +103,11 @@ class ProtectedPlaces:
             reason = self._reason(path)
             if reason is not None:
                 return reason
-        return "it is a hard link to a protected file" if self._files.has(place.real) else None
+        if self._files.has(place.real):
+            return "it is a hard link to a protected file"
+        if self._workspace is not None and has_other_names(place.real):
+            return "it is a hard link, and its other names may be outside"
+        return None
 
     def _reason(self, path: Path) -> str | None:
         folded = _fold_case(path)
