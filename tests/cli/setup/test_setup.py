@@ -68,6 +68,17 @@ class TestAsking:
         modes = {stat.S_IMODE((hermes.home / name).stat().st_mode) for name in (".env", "config.yaml")}
         assert modes == {0o600}
 
+    def test_names_of_models_do_nothing_to_the_terminal(self, hermes: Hermes) -> None:
+        offered = ("\x1b]0;taken\x07small", "a\nb", "large")
+        with ModelServer(Say("OK"), models=offered) as server, Terminal(hermes, "setup", columns=100) as terminal:
+            terminal.until("Number [1]:").type(f"7{ENTER}")
+            terminal.until("Its address").type(f"{server.base_url}{ENTER}")
+            terminal.until("Key for it").type(ENTER)
+            terminal.until("  1  large").until("Model (number or name) [large]:").type(ENTER)
+            assert terminal.until_over() == 0
+            assert b"taken" not in terminal.raw
+        assert settings(hermes)["default"] == "large"
+
     @pytest.mark.parametrize(("key", "code"), [(CTRL_C, 130), (CTRL_D, 130)])
     def test_leaving_stores_nothing(self, hermes: Hermes, key: str, code: int) -> None:
         with Terminal(hermes, "setup", columns=100) as terminal:

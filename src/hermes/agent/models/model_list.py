@@ -75,4 +75,5 @@ def _names(body: bytes) -> list[str] | None:
     if not isinstance(listed, list):
         return None
     names = [each["id"] for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
-    return [name for name in names if len(name) <= MAX_NAME_CHARACTERS][:MAX_NAMES]
+    # A name is shown and typed: one with control characters would act on the terminal.
+    return [name for name in names if len(name) <= MAX_NAME_CHARACTERS and name.isprintable()][:MAX_NAMES]
