@@ -220,6 +220,35 @@ def test_what_was_deleted_is_not_shown_again(home: Path) -> None:
     run(test())
 
 
+def test_a_deleted_conversation_leaves_nothing_of_what_was_compressed(home: Path) -> None:
+    async def test() -> None:
+        with ModelServer(Say("a summary"), Say("ok")) as model:
+            async with serving(home, model.base_url) as gateway, client_of(gateway) as client:
+                said = [
+                    {"role": ("user", "assistant")[n % 2], "content": f"harbour {n} " + "x " * 900} for n in range(40)
+                ]
+                made = (await client.post("/v1/conversations", json={"items": said})).json()
+                kept = (await client.post("/v1/conversations", json={"items": said[:2]})).json()
+                await ask(client, "/compress", conversation=made["id"])
+                now = (await client.get(f"/v1/conversations/{made['id']}")).json()
+                assert now["session_id"] != made["session_id"]
+                files = [home / "sessions" / f"{each['session_id']}.changes" for each in (made, now, kept)]
+                files[0].parent.mkdir(mode=0o700, exist_ok=True)
+                for each in files:
+                    each.write_text("former content")
+                assert (await client.delete(f"/v1/conversations/{made['id']}")).json()["deleted"]
+                left = (await client.get("/v1/sessions")).json()["data"]
+                assert [each["id"] for each in left] == [kept["session_id"]]
+                assert (await client.get(f"/v1/sessions/{made['session_id']}/messages")).status_code == 404
+                found = (await client.get("/v1/sessions/search", params={"q": "harbour"})).json()["data"]
+                assert {each["session_id"] for each in found} == {kept["session_id"]}
+                assert [each.exists() for each in files] == [False, False, True]
+                await client.delete(f"/v1/sessions/{kept['session_id']}")
+                assert not files[2].exists()
+
+    run(test())
+
+
 def test_conversations_are_paged_and_their_items_fetched(home: Path) -> None:
     async def test() -> None:
         with ModelServer() as model:

@@ -29,7 +29,7 @@ def make(runner: GatewayRunner, settings: ApiServerConfig) -> tuple[HttpServer, 
         from hermes.platforms.http.app import make_app
     except ImportError as error:
         raise ConfigError(MISSING, hint="pip install 'hermes-sessions[http]'") from error
-    server.app = make_app(adapter, principals)
+    server.app = make_app(adapter, principals, runner.parts.gateway_config.sessions_dir)
     return server, adapter
 
 

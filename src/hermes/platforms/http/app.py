@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -26,9 +27,10 @@ Endpoint = Callable[[Request, str], Awaitable[Response]]
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
-def make_app(adapter: ApiAdapter, principals: Principals) -> Starlette:
-    """Return the application; every route but the document needs a key."""
-    talk, conversations, sessions = Talk(adapter), Conversations(adapter.db), Sessions(adapter.db)
+def make_app(adapter: ApiAdapter, principals: Principals, sessions_dir: Path) -> Starlette:
+    """Return the application; every route but the document needs a key. `sessions_dir` has the files of sessions."""
+    talk = Talk(adapter)
+    conversations, sessions = Conversations(adapter.db, sessions_dir), Sessions(adapter.db, sessions_dir)
     endpoints: dict[tuple[str, str], Endpoint] = {
         ("GET", "/v1/models"): talk.models,
         ("GET", "/v1/models/{model}"): talk.model,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import secrets
@@ -16,6 +17,7 @@ from hermes.ids import new_session_id
 from hermes.platforms.http.errors import ApiError
 from hermes.platforms.http.principals import PLATFORM, owner_of_principal
 from hermes.state.lanes.types import Decision, Keep, LaneRow, NewSession, Start
+from hermes.state.sessions.lists.browsing import conversation_session_ids, find_conversations
 
 if TYPE_CHECKING:
     from hermes.state.asynchronous.session_db import AsyncSessionDB
@@ -111,6 +113,17 @@ async def start(db: AsyncSessionDB, conversation: Conversation, history: Sequenc
     resolved = await db.lanes.resolve(conversation.key, choose)
     if resolved.is_new_session and history:
         await db.for_owner(owner).append_messages(session_id, history)
+
+
+async def sessions_of(db: AsyncSessionDB, principal: str, session_id: str) -> list[str]:
+    """Return all sessions of the conversation with a session: a compressed one has several."""
+    owner = owner_of_principal(principal)
+    found = await asyncio.to_thread(find_conversations, db.store, [session_id], owner=owner)
+    if session_id not in found:
+        return []
+    ids = await asyncio.to_thread(conversation_session_ids, db.store, found[session_id])
+    view = db.for_owner(owner)
+    return [each for each in ids if await view.get_session(each) is not None]
 
 
 def _digits(*parts: str) -> str:

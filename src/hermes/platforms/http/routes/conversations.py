@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from hermes.platforms.http.conversations import Conversation, named_conversation, new_conversation, start
+from hermes.platforms.http.conversations import (
+    Conversation,
+    named_conversation,
+    new_conversation,
+    sessions_of,
+    start,
+)
 from hermes.platforms.http.errors import ApiError
 from hermes.platforms.http.principals import owner_of_principal
 from hermes.platforms.http.requests import message_number, page_size, read_fields
@@ -27,8 +34,9 @@ _PREFIX = "msg_"
 class Conversations:
     """The handlers; each is given the name of the principal."""
 
-    def __init__(self, db: AsyncSessionDB) -> None:
+    def __init__(self, db: AsyncSessionDB, sessions_dir: Path) -> None:
         self._db = db
+        self._sessions_dir = sessions_dir
 
     async def create(self, request: Request, principal: str) -> Response:
         """Create a conversation."""
@@ -44,9 +52,10 @@ class Conversations:
         return json_response(_described(conversation, lane))
 
     async def delete(self, request: Request, principal: str) -> Response:
-        """Delete a conversation with its messages."""
+        """Delete a conversation with its messages, also those from before it was compressed."""
         conversation, lane = await self._known(request, principal)
-        await self._db.delete_session(lane["session_id"])
+        session_ids = await sessions_of(self._db, principal, lane["session_id"])
+        await self._db.delete_sessions(session_ids, self._sessions_dir)
         return json_response({"id": conversation.id, "object": "conversation.deleted", "deleted": True})
 
     async def items(self, request: Request, principal: str) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -38,8 +39,9 @@ _EXPORTED = (
 class Sessions:
     """The handlers; each is given the name of the principal."""
 
-    def __init__(self, db: AsyncSessionDB) -> None:
+    def __init__(self, db: AsyncSessionDB, sessions_dir: Path) -> None:
         self._db = db
+        self._sessions_dir = sessions_dir
 
     async def list(self, request: Request, principal: str) -> Response:
         """List sessions, the most recently active first; `after` takes the `next` of the page before."""
@@ -88,9 +90,9 @@ class Sessions:
         return await self.get(request, principal)
 
     async def delete(self, request: Request, principal: str) -> Response:
-        """Delete a session and its messages."""
+        """Delete a session with its messages and files."""
         session = await self._session(request, principal)
-        await self._db.delete_session(session["id"])
+        await self._db.delete_session(session["id"], self._sessions_dir)
         return json_response({"id": session["id"], "object": "session.deleted", "deleted": True})
 
     async def fork(self, request: Request, principal: str) -> Response:
