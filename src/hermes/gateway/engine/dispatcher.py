@@ -102,10 +102,14 @@ class Dispatcher:
             try:
                 has_news = await self._watch.wait(LOOK_S)
                 self._watching_fails.worked()
-                if has_news:
+                if not has_news:
+                    # Servers give out ids before the commit: a message that is stored after a newer one is no news.
                     self._has_news = True
-                    self._wake.set()
-                    await asyncio.sleep(FULL_S if self._is_full() else CLAIM_S)
+                    await self._wake_actors()
+                    continue
+                self._has_news = True
+                self._wake.set()
+                await asyncio.sleep(FULL_S if self._is_full() else CLAIM_S)
             except Exception as error:  # noqa: BLE001 - messages of other nodes would not be seen
                 self._watching_fails.failed(error)
                 await asyncio.sleep(LOOK_S)
