@@ -115,6 +115,7 @@ LISTS: dict[str, tuple[Callable[[SessionDB], object], set[str]]] = {
     "awaiting": (lambda db: db.outbox.awaiting("telegram"), {"idx_outbox_due"}),
     "awaiting after one": (lambda db: db.outbox.awaiting("telegram", after=7), set()),
     "drafts": (lambda db: db.outbox.drafts(0), {"idx_outbox_due"}),
+    "drafts of a lane": (lambda db: db.outbox.drafts(0, key=KEY), {"idx_outbox_lane"}),
     "of_turn": (lambda db: db.outbox.of_turn("t"), {"idx_outbox_turn"}),
     "of_lane": (lambda db: db.outbox.of_lane(KEY), {"idx_outbox_lane"}),
     "next_due": (lambda db: db.outbox.next_due(), {"idx_outbox_due", "idx_outbox_lane"}),

@@ -232,12 +232,15 @@ class TestLists:
         for name in "ab":
             intend(store, name, session_key=KEY, draft=True)
         intend(store, "pending")
-        assert (keys(store.outbox.drafts(0)), store.outbox.drafts(3_600)) == (["a", "b"], [])
+        intend(store, "c", session_key=OTHER, draft=True)
+        assert (keys(store.outbox.drafts(0)), store.outbox.drafts(3_600)) == (["a", "b", "c"], [])
+        assert (keys(store.outbox.drafts(0, key=KEY)), keys(store.outbox.drafts(0, key=OTHER))) == (["a", "b"], ["c"])
+        assert store.outbox.drafts(3_600, key=KEY) == []
         intend(store, "a", session_key=KEY)
         draft = store.outbox.find("b")
         assert draft is not None
         assert store.outbox.expire(draft["id"])
-        assert (store.outbox.drafts(0), [row["state"] for row in store.outbox.dead()]) == ([], ["expired"])
+        assert (store.outbox.drafts(0, key=KEY), [row["state"] for row in store.outbox.dead()]) == ([], ["expired"])
         with pytest.raises(InvalidValue):
             store.outbox.drafts(-1)
         assert broken_rules(store) == []

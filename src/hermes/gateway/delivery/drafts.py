@@ -36,8 +36,8 @@ async def abandon_drafts(
     The caller has the lane's lease. A draft that no chat shows is given up in silence.
     """
     count = 0
-    for row in await outbox.drafts(0.0):
-        if row["session_key"] != session_key or row["key"] == except_key:
+    for row in await outbox.drafts(0.0, key=session_key):
+        if row["key"] == except_key:
             continue
         receipt = row["receipt"] or await _find(adapters.get((row["platform"], row["account"])), row)
         if not receipt or not receipt.get(MESSAGE_IDS):

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _OF_LANE = f"SELECT {OUTBOX} FROM outbox WHERE lane_id = :lane AND due_at {{part}} 0 ORDER BY id DESC LIMIT :most"
 _AWAITING = f"""SELECT {OUTBOX} FROM outbox WHERE due_at > 0 AND platform = :platform AND {{id}} > :after
                 AND (expires_at IS NULL OR expires_at > {{now}}) ORDER BY {{id}} LIMIT :most"""
-_DRAFTS = f"SELECT {OUTBOX} FROM outbox WHERE due_at < 0 AND created_at <= {{now}} - :age ORDER BY {SORTED_ID}"
+_DRAFTS = f"""SELECT {OUTBOX} FROM outbox WHERE {{of_lane}} due_at < 0 AND created_at <= {{now}} - :age
+              ORDER BY {SORTED_ID}"""
 
 
 class OutboxLists(Operations):
@@ -77,10 +78,17 @@ class OutboxLists(Operations):
 
         return self._list(work)
 
-    def drafts(self, older_than_s: float) -> list[OutboxRow]:
-        """Return the drafts that were stored longer ago than this, by id: their node may have died."""
-        age = require_age(older_than_s)
-        return self._list(lambda tx: tx.rows(_DRAFTS.format(now=tx.dialect.now), age=age))
+    def drafts(self, older_than_s: float, *, key: str | None = None) -> list[OutboxRow]:
+        """Return the drafts that were stored longer ago than this, of all lanes or one, by id.
+
+        Their node may have died.
+        """
+        values = {
+            "age": require_age(older_than_s),
+            "lane": None if key is None else short_form(require_name(key, "key")),
+        }
+        of_lane = "" if key is None else "lane_id = :lane AND"
+        return self._list(lambda tx: tx.rows(_DRAFTS.format(now=tx.dialect.now, of_lane=of_lane), **values))
 
     def dead(self, *, after: int | None = None, limit: int | None = 100) -> list[OutboxRow]:
         """Return the messages that wait for an operator: dead, expired, or not known to be sent."""
