@@ -405,6 +405,28 @@ def test_requests_that_were_not_decided_in_time_are_reported_once(gateway: Gatew
     assert [row["id"] for row in gateway.db.approvals.pending()] == [open_["id"]]
 
 
+def test_a_database_that_fails_while_a_chat_is_told_costs_no_chat_the_end_of_its_request(gateway: Gateway) -> None:
+    entry, told, failures = gateway.chat(), list[str](), [StoreBusy("the database is busy")]
+    requests = [
+        gateway.db.approvals.request(entry.session_key, entry.session_id, "terminal", text, ttl_seconds=1e-6)["id"]
+        for text in ("{}", "[]")
+    ]
+
+    async def tell(row: ApprovalRow) -> None:
+        if failures:
+            raise failures.pop()
+        told.append(row["id"])
+
+    async def run() -> None:
+        sweeps = Sweeps(AsyncSessionDB(gateway.db), dedupe_days=7, pause_s=0, on_expired=tell)
+        await sweeps.run()
+        await sweeps.run()
+
+    wait_until(lambda: gateway.db.approvals.pending() == [], "their time is over")
+    asyncio.run(run())
+    assert sorted(told) == sorted(requests)
+
+
 def test_a_failing_sweep_does_not_stop_the_others(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

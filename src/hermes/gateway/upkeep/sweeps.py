@@ -38,6 +38,8 @@ class Sweeps:
         self._db = db
         self._age_s = dedupe_days * DAY_S
         self._pause_s = pause_s
+        self._untold: list[ApprovalRow] = []
+        """Requests that have ended, for which `on_expired` was not called yet or has failed."""
 
     async def run(self) -> dict[str, int]:
         """Remove old messages, turns, replies, requests and quotas; return how many rows of each.
@@ -58,9 +60,16 @@ class Sweeps:
 
     async def _expire_approvals(self) -> int:
         rows = await self._db.approvals.expire_due()
-        for row in rows:
-            if self.on_expired is not None:
+        if self.on_expired is None:
+            return len(rows)
+        waiting, self._untold = [*self._untold, *rows], []
+        for row in waiting:
+            try:
                 await self.on_expired(row)
+            except HermesError as error:
+                warn(__name__, "the chat of the request %s does not know yet that it ended: %s", row["id"], error)
+                if error.retryable:
+                    self._untold.append(row)
         return len(rows)
 
     async def _sweep(self, name: str, remove: Callable[[], Awaitable[int]]) -> int:
