@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes.gateway.engine.ports import Delivery
@@ -57,6 +57,7 @@ def test_events_and_edits_stay_below_the_limit(filler: str) -> None:
         assert len(json.dumps(content, ensure_ascii=False).encode()) < MOST_BYTES
 
 
+@settings(deadline=None)
 @given(text=st.text(alphabet=st.sampled_from("*_`~[]()<>!#\n|-> ab"), max_size=300))
 def test_no_text_becomes_a_tag_that_it_should_not(text: str) -> None:
     found = to_html(text) or ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes.platforms.matrix.events import (
@@ -44,6 +44,7 @@ def read(found: object) -> RoomMessage:
     return message
 
 
+@settings(deadline=None)
 @given(content=CONTENTS | JSON, extra=st.dictionaries(st.sampled_from(["unsigned", "state_key", "sender"]), JSON))
 def test_content_of_any_form_is_a_message_or_nothing(content: Any, extra: dict[str, Any]) -> None:
     found = {**event(content), **extra}
