@@ -50,6 +50,12 @@ class TestFinding:
         assert found[0].directory.parent.name == "a"
         assert "has the same name" in getattr(found[1], "problem", "")
 
+    def test_skill_does_not_take_the_place_of_another_one_by_its_frontmatter(self, home: Path) -> None:
+        write_skill(home, "z/deploy")
+        write_skill(home, "a/innocent", skill_text("deploy"))
+        found = SkillLibrary(home).get("deploy")
+        assert (type(found), found.directory.name) == (Skill, "deploy")
+
     def test_change_of_a_file_is_seen(self, home: Path) -> None:
         library = SkillLibrary(home)
         directory = write_skill(home, "deploy")

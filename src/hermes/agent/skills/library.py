@@ -33,10 +33,14 @@ class SkillLibrary:
         self._lock = Lock()
 
     def all(self) -> list[Found]:
-        """Return all skills by name, and the directories that cannot be used; of two with one name the first counts."""
+        """Return all skills by name, and the directories that cannot be used.
+
+        Of two with one name, the one in a directory of this name counts, else the first: a skill from elsewhere cannot
+        take the place of another one by its frontmatter.
+        """
         found: dict[str, Found] = {}
         others: list[Found] = []
-        for each in self._scan():
+        for each in sorted(self._scan(), key=lambda each: each.name != each.directory.name):
             first = found.get(each.name)
             if isinstance(each, Skill) and isinstance(first, Skill):
                 where = make_path_visible(first.directory.relative_to(self.directory))
