@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.references.parse import Lines, find_references, write_reference
+from hermes.agent.references.parse import Lines, find_references, has_references, write_reference
+from tests.support.quickness import is_quick
 
 NAMED = [
     ("see @file:a.py", [("file", "a.py", None)]),
@@ -142,3 +143,18 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 )
 def test_long_hostile_text_is_read(text: str, count: int) -> None:
     assert len(find_references(text)) == count
+
+
+@pytest.mark.parametrize("unit", ["@file: ", "@diff@", "@url:((( ", "@file:\n", "a@b.example "])
+def test_long_text_is_examined_without_delay(unit: str) -> None:
+    assert is_quick(lambda: has_references(unit * (10_000_000 // len(unit))))
+
+
+@pytest.mark.parametrize(("text", "expected"), [("see @diff", True), ("a@b.example", False), ("@file: x", False)])
+def test_text_has_references(text: str, expected: bool) -> None:
+    assert has_references(text) is expected
+
+
+def test_long_text_with_a_reference_has_one() -> None:
+    assert has_references("word " * 10_000 + "@file:a.txt")
+    assert not has_references("word " * 10_000 + "@ada")

@@ -17,6 +17,8 @@ Kind = Literal["file", "folder", "diff", "staged", "git", "url"]
 MAX_CHARACTERS = 4_096
 """A longer value is no reference."""
 
+_QUICKLY_READ = 10_000
+_BEGINNINGS = ("@file:", "@folder:", "@git:", "@url:", "@diff", "@staged")
 _QUOTES = "\"'`"
 _REFERENCE = re.compile(
     rf"""(?<![\w/@\\])@(?:
@@ -129,5 +131,7 @@ def _dots_of_path(kept: str, rest: str) -> str:
 
 
 def has_references(text: str) -> bool:
-    """Whether a text has a reference."""
+    """Whether a text has a reference; a long text counts if it may have one, because an event loop calls this."""
+    if len(text) > _QUICKLY_READ:
+        return any(each in text for each in _BEGINNINGS)
     return bool(find_references(text))
