@@ -27,6 +27,7 @@ from hermes.platforms.local.adapter import LocalSettings
 from hermes.platforms.local.lines import LineStream
 from hermes.platforms.local.socket_file import LOCK_NAME, SOCKET_NAME
 from hermes.platforms.local.wire import Request
+from hermes.state.lanes.delivery.outbox import Outbox
 from hermes.state.lanes.types import Intent
 from tests.platforms.local_gateway import QUICK, PlainClient, local_gateway, run, until
 
@@ -231,6 +232,26 @@ class TestReplies:
                 found = [each["delivery_id"] for each in await client.read_many(20)]
                 assert found == [f"k{number}" for number in range(20)]
                 assert await client.is_silent()
+
+        run(test())
+
+    def test_a_system_without_a_free_thread_does_not_end_the_replies(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        failures, awaiting = [RuntimeError("can't start new thread")], Outbox.awaiting
+
+        def failing(self: Outbox, *args: Any, **kwargs: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return awaiting(self, *args, **kwargs)
+
+        monkeypatch.setattr(Outbox, "awaiting", failing)
+
+        async def test() -> None:
+            async with local_gateway(home) as gateway, PlainClient(home) as client:
+                await gateway.reply("k1")
+                await client.send(SUBSCRIBE)
+                assert (await client.read())["delivery_id"] == "k1"
 
         run(test())
 

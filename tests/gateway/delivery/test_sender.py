@@ -17,6 +17,7 @@ from hermes.gateway.delivery.attempt import Failed, SenderSettings, failed
 from hermes.gateway.delivery.receipts import PartlySent
 from hermes.gateway.delivery.sender import Sender
 from hermes.gateway.engine.ports import NotSent
+from hermes.state.asynchronous.session_db import AsyncSessionDB
 from hermes.state.lanes.delivery.outbox import Outbox
 from hermes.state.lanes.types import Intent
 from hermes.state.sqlite.engine import SqliteEngine
@@ -182,6 +183,27 @@ class TestSending:
 
         run(test())
 
+    def test_a_system_without_a_free_thread_does_not_end_the_sender(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def test() -> None:
+            adapter, failures = FaultyAdapter(can_tell=False), [RuntimeError("can't start new thread")]
+            next_due = Outbox.next_due
+
+            def failing(self: Outbox, *args: Any, **kwargs: Any) -> Any:
+                if failures:
+                    raise failures.pop()
+                return next_due(self, *args, **kwargs)
+
+            monkeypatch.setattr(Outbox, "next_due", failing)
+            async with opened(tmp_path) as db:
+                await db.outbox.intend(reply("k1"))
+                async with sending(db, adapter):
+                    (row,) = await ended(db, "k1")
+                assert (row["state"], adapter.server.posted) == ("sent", ["k1"])
+
+        run(test())
+
 
 class TestFailures:
     @pytest.mark.parametrize("fault", ["limited", "down"])
@@ -336,26 +358,11 @@ class TestTakeOver:
     def test_a_cancelled_sender_gives_rows_back_that_it_has_just_taken(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        taken, released = threading.Event(), threading.Event()
-        take = Outbox.sending
-
-        def held(self: Outbox, *args: Any, **kwargs: Any) -> Any:
-            rows = take(self, *args, **kwargs)
-            taken.set()
-            assert released.wait(LIMIT_S)
-            return rows
-
         async def test() -> None:
             adapter = FaultyAdapter(can_tell=False)
             async with opened(tmp_path) as db:
                 await db.outbox.intend(reply("k1"))
-                monkeypatch.setattr(Outbox, "sending", held)
-                sender = Sender(db.outbox, {("faulty", ""): adapter}, "n1/1", QUICK)
-                task = asyncio.create_task(sender.run())
-                assert await asyncio.to_thread(taken.wait, LIMIT_S)
-                task.cancel()
-                released.set()
-                await asyncio.wait([task])
+                await cancel_while_taking(db, adapter, monkeypatch)
                 row = await db.outbox.find("k1")
                 assert row is not None
                 assert (row["state"], row["attempts"], adapter.order) == ("pending", 1, [])
@@ -364,6 +371,46 @@ class TestTakeOver:
                 assert (row["state"], adapter.server.posted) == ("sent", ["k1"])
 
         run(test())
+
+    def test_a_cancelled_sender_leaves_a_row_that_an_earlier_node_may_have_sent(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def test() -> None:
+            adapter = FaultyAdapter(can_tell=True, faults=["hang after"])
+            async with opened(tmp_path) as db:
+                await db.outbox.intend(reply("k1"))
+                async with sending(db, adapter) as sender:
+                    await adapter.sending.wait()
+                    assert await sender.stop(timeout_s=0.05) == 1
+                await take_over(db)
+                await cancel_while_taking(db, adapter, monkeypatch)
+                await take_over(db)
+                async with sending(db, adapter, node="n3/1"):
+                    (row,) = await ended(db, "k1")
+                assert (row["state"], adapter.server.posted) == ("sent", ["k1"])
+
+        run(test())
+
+
+async def cancel_while_taking(db: AsyncSessionDB, adapter: FaultyAdapter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancel a sender when the database has given it messages, before it learns of them."""
+    taken, released = threading.Event(), threading.Event()
+    take = Outbox.sending
+
+    def held(self: Outbox, *args: Any, **kwargs: Any) -> Any:
+        rows = take(self, *args, **kwargs)
+        taken.set()
+        assert released.wait(LIMIT_S)
+        return rows
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Outbox, "sending", held)
+        sender = Sender(db.outbox, {("faulty", ""): adapter}, "n2/1", QUICK)
+        task = asyncio.create_task(sender.run())
+        assert await asyncio.to_thread(taken.wait, LIMIT_S)
+        task.cancel()
+        released.set()
+        await asyncio.wait([task])
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -78,7 +78,7 @@ class Sender:
                     self._outage.worked()
                 except StoreClosed:
                     return
-                except HermesError as error:
+                except Exception as error:  # noqa: BLE001 - without a sender no chat would get anything
                     self._outage.failed(error)
                     wait_s = self._settings.poll_s
                 pause_s = min(2 * pause_s, self._settings.poll_s) if wait_s == 0 else _SOON_S
@@ -138,7 +138,8 @@ class Sender:
             rows = await asyncio.shield(taking)
         except asyncio.CancelledError:
             for row in await taking:
-                await self._record(row, Failed("the node stopped before it was sent"), taken_at)
+                if not row["was_sending"]:  # else an earlier node may have sent it, and a later one asks
+                    await self._record(row, Failed("the node stopped before it was sent"), taken_at)
             raise
         for row in rows:
             task = asyncio.create_task(self._send(adapter, row, taken_at), name=f"send {row['key']}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from hermes.errors import HermesError, StaleLease
+from hermes.errors import StaleLease
 from hermes.log import warn
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class LeaseKeeper:
                 warn(__name__, "the lease on %s ends: the database does not respond", self.lease.session_key)
                 self.lost.set()
                 return
-            except HermesError as error:
+            except Exception as error:  # noqa: BLE001 - whatever fails, a lease that ends must be known
                 # The database may be back in time; until the lease ends no other node can have the lane.
                 warn(__name__, "the lease on %s was not renewed: %s", self.lease.session_key, error)
             if loop.time() >= good_until:

@@ -7,7 +7,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from hermes.clock import Clock
-from hermes.errors import HermesError, StoreClosed
+from hermes.errors import StoreClosed
 from hermes.gateway.delivery.receipts import delivery_of
 from hermes.gateway.platform import Platform
 from hermes.log import warn
@@ -74,9 +74,9 @@ class Pump:
                 self._is_failing = False
             except StoreClosed:
                 return
-            except HermesError as error:
+            except Exception as error:  # noqa: BLE001 - without it no client would get a reply
                 if not self._is_failing:
-                    warn(__name__, "replies cannot be read now: %s", error)
+                    warn(__name__, "replies cannot be read now: %s: %s", type(error).__name__, error)
                 self._is_failing, wait_s = True, _FAILURE_S
             self._disconnect_stalled()
             if not any(each.chats for each in self._connections):
