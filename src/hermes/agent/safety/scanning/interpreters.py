@@ -33,6 +33,8 @@ _INSTALLERS = re.compile(
 )
 """Programs that run what is in the packages that they install."""
 _SHELL_OPTION = re.compile(r"-[A-Za-z]{0,8}[si]|--shell|--login")
+_LETTER = re.compile(r"-[A-Za-z]{1,3}")
+"""An option that may have the next word as its value."""
 _SHELL_SOCKET = re.compile(r"[<>]&?\s*[\"']?/dev/(?:tcp|udp)/")
 _POWERSHELL = re.compile(
     r"\b(?:iex|invoke-expression)\b[^\n]{0,80}\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b"
@@ -161,17 +163,12 @@ def _of_downloads(stage: Stage, program: str, downloads: Downloads, used: set[st
         return
     if downloads.is_open and is_interpreter(program):
         yield Finding(RULE_SUBSTITUTION, f"may let {_shown(program)} run what the shell has opened before")
-    # Behind a wrapper only the program itself counts: `sudo mv ./x /opt` runs nothing.
-    words = (
-        {started_word(stage.words)}
-        if not (is_interpreter(program) or installer or program == "chmod")
-        else {*stage.words}
-    )
+    words = _files_run(stage.words, program, is_installer=bool(installer))
+    verb = "installs" if installer and not is_interpreter(program) else "runs"
     stored = [] if downloads.is_empty else sorted(filter(downloads.is_stored, words))
     for name in stored:
-        yield Finding(
-            RULE_DOWNLOAD, f"runs {_shown(name.removeprefix('./'))}, which the same command downloads or decodes"
-        )
+        shown = _shown(name.removeprefix("./"))
+        yield Finding(RULE_DOWNLOAD, f"{verb} {shown}, which the same command downloads or decodes")
     if downloads.has_unpacked and not stored and (script := _script(program, stage.words)):
         yield Finding(RULE_DOWNLOAD, f"runs {_shown(script)} after it has unpacked or cloned other files")
 
@@ -227,6 +224,20 @@ def _script(program: str, words: Sequence[str]) -> str:
     script = next((each for each in _arguments(program, words) if not each.startswith("-")), "")
     is_path = "/" in script or base_name(script).endswith((".sh", ".py", ".pl", ".rb", ".js"))
     return script if is_path and not script.startswith("/") and not any(map(str.isspace, script)) else ""
+
+
+def _files_run(words: Sequence[str], program: str, *, is_installer: bool) -> set[str]:
+    """Return the words that may name what a stage runs; what follows a script are only its arguments."""
+    if is_interpreter(program):
+        found, before = set(), ""
+        for word in _arguments(program, words):
+            found.add(word)
+            if not word.startswith("-") and not _LETTER.fullmatch(before) and program not in _RUN_ALL:
+                break
+            before = word
+        return found
+    # Behind a wrapper only the program itself counts: `sudo mv ./x /opt` runs nothing.
+    return {*words} if is_installer or program == "chmod" else {started_word(words)}
 
 
 def _arguments(program: str, words: Sequence[str]) -> Sequence[str]:
