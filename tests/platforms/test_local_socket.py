@@ -620,7 +620,8 @@ class TestFloods:
                 (serving,) = gateway.adapter._serving
                 serving.cancel()
                 await asyncio.wait([serving])
-            gc.collect()
+                del serving
+                gc.collect()
             assert [str(each.message) for each in recwarn if "never awaited" in str(each.message)] == []
 
         run(test())
