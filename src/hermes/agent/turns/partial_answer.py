@@ -9,8 +9,8 @@ from typing import Self
 
 from hermes.log import warn
 
-EVERY_S = 0.9
-"""Including the write itself, displayed text is stored within a second."""
+EVERY_S = 0.7
+"""Including the write itself, also on a busy disk, displayed text is stored within a second."""
 
 
 class PartialAnswerSaver:
