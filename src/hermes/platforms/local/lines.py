@@ -85,7 +85,7 @@ class LineStream(asyncio.Protocol):
         self._end()
 
     def _take(self, end: int, following: int) -> bytes | None:
-        """Return the line that ends here, and go on with the following one."""
+        """Return the line that ends here; the next one begins after it."""
         is_too_long = self._is_too_long or end - self._start > self._most_bytes
         line = None if is_too_long else bytes(self._buffer[self._start : end])
         self._is_too_long = False
