@@ -405,7 +405,7 @@ def test_requests_that_were_not_decided_in_time_are_reported_once(gateway: Gatew
     assert [row["id"] for row in gateway.db.approvals.pending()] == [open_["id"]]
 
 
-def test_a_database_that_fails_while_a_chat_is_told_costs_no_chat_the_end_of_its_request(gateway: Gateway) -> None:
+def test_a_database_that_fails_while_a_chat_is_informed_costs_no_chat_the_end_of_its_request(gateway: Gateway) -> None:
     entry, told, failures = gateway.chat(), list[str](), [StoreBusy("the database is busy")]
     requests = [
         gateway.db.approvals.request(entry.session_key, entry.session_id, "terminal", text, ttl_seconds=1e-6)["id"]
