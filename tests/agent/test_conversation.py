@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hermes.agent.agent import Agent
 from hermes.agent.conversation import Conversation, UndoResult
+from hermes.agent.models.model import Cancellation, ToolCall
 from hermes.agent.models.offline.model import OfflineModel
+from hermes.agent.tools.toolbox import TOOLBOX
+from hermes.config import Config
 from hermes.errors import Conflict, InvalidValue, NotFound, StoreClosed, TitleTaken, UnknownSession
 from hermes.state.owner import EVERYBODY, owner_of
 from hermes.state.provider import SessionDBProvider
@@ -101,6 +105,18 @@ class TestResume:
         assert Conversation.resume(agent, mine.session_id, asker=owner_of("telegram", "1")).session.owner == owner_of(
             "telegram", "1"
         )
+
+    def test_session_of_a_chat_user_has_no_tools_of_the_terminal(self, store: SessionDBProvider, home: Path) -> None:
+        config = replace(Config(), approvals=replace(Config().approvals, mode="allow"))
+        agent = agent_with(OfflineModel(), store, home, config, tools=TOOLBOX)
+        owner = owner_of("telegram", "1")
+        store.create_session("claims", "cli", owner=owner.stored)
+        session = Conversation.resume(agent, "claims", asker=owner, cwd=str(home / "workspaces" / "x")).session
+        assert session.toolsets == {"memory", "recall"}
+        call = ToolCall("1", "terminal", '{"command": "touch made"}')
+        assert agent.tools.run(call, session.tools.context(Cancellation())).is_error
+        own = Conversation.start(agent, asker=EVERYBODY).session
+        assert "terminal" in own.toolsets
 
     def test_resume_opens_the_newest_session_of_the_chain(self, agent: Agent) -> None:
         first = conversation_of(agent, *(letter * 2_000 for letter in "abcdef"))

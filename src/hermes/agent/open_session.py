@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from hermes.agent.safety.approval import Approve
     from hermes.state.owner_view import OwnerView
 
+OF_OTHERS = "unknown"
+"""The source of a session that a chat user owns and that names the terminal, as an imported one can."""
+
 _OBJECTS_BYTES = 4_096
 """A conversation without its texts."""
 
@@ -53,7 +56,8 @@ class OpenSession:
     ) -> None:
         self.agent = agent
         self.session_id = session_id
-        self.source = source
+        # The terminal's tools and permissions belong to the terminal, whatever the row of a chat user's session says.
+        self.source = OF_OTHERS if is_terminal_source(source) and owner != TERMINAL else source
         self.plain_store = store
         """The sessions that the conversation may see, without the fence of a lease."""
         self.store = store
