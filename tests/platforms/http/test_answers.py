@@ -291,6 +291,29 @@ def test_a_page_of_messages_ends_where_it_gets_too_large(home: Path, monkeypatch
     run(test())
 
 
+def test_a_page_of_items_ends_where_it_gets_too_large(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes.platforms.http.routes.conversations.MAX_PAGE_BYTES", 1000)
+
+    async def test() -> None:
+        with ModelServer() as model:
+            async with serving(home, model.base_url) as gateway, client_of(gateway) as client:
+                said = [{"role": "user", "content": f"{number} " + "x" * 700} for number in range(60)]
+                place = (
+                    f"/v1/conversations/{(await client.post('/v1/conversations', json={'items': said})).json()['id']}"
+                )
+                for order, expected in (("asc", list(range(60))), ("desc", list(range(60))[::-1])):
+                    query, numbers, pages = {"order": order, "limit": "100"}, list[int](), 0
+                    while True:
+                        page = (await client.get(f"{place}/items", params=query)).json()
+                        numbers += [int(each["content"][0]["text"].split()[0]) for each in page["data"]]
+                        pages, query = pages + 1, {**query, "after": page["last_id"]}
+                        if not page["has_more"]:
+                            break
+                    assert (numbers, pages) == (expected, 30)
+
+    run(test())
+
+
 def test_ids_are_random(home: Path) -> None:
     async def test() -> None:
         with ModelServer() as model:

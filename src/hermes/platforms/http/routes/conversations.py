@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from hermes.platforms.http.conversations import (
 from hermes.platforms.http.errors import ApiError
 from hermes.platforms.http.principals import owner_of_principal
 from hermes.platforms.http.requests import message_number, page_size, read_fields
-from hermes.platforms.http.routes.shapes import item, json_response
+from hermes.platforms.http.routes.sessions import MAX_PAGE_BYTES
+from hermes.platforms.http.routes.shapes import encode, item, json_response
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from hermes.state.asynchronous.session_db import AsyncSessionDB
     from hermes.state.row_types import MessageRow
 
-_STEP = 100
+_STEP = 20
 _NEWEST = 1 << 62
 _PREFIX = "msg_"
 
@@ -63,10 +65,17 @@ class Conversations:
         (_, lane), size = await self._known(request, principal), page_size(request)
         after = message_number(request.query_params.get("after"), _PREFIX)
         is_ascending = request.query_params.get("order") == "asc"
-        rows = await self._page(self._view(principal), lane["session_id"], size + 1, after, is_ascending=is_ascending)
-        page = [_item(each) for each in rows[:size]]
+        rows = self._said(self._view(principal), lane["session_id"], after, is_ascending=is_ascending)
+        page: list[dict[str, Any]] = []
+        size_bytes, has_more = 0, False
+        async for row in rows:
+            if len(page) == size or size_bytes > MAX_PAGE_BYTES:
+                has_more = True
+                break
+            page.append(_item(row))
+            size_bytes += len(encode(page[-1]))
         ends = {"first_id": page[0]["id"] if page else "", "last_id": page[-1]["id"] if page else ""}
-        return json_response({"object": "list", "data": page, **ends, "has_more": len(rows) > size})
+        return json_response({"object": "list", "data": page, **ends, "has_more": has_more})
 
     async def item(self, request: Request, principal: str) -> Response:
         """Return a message of a conversation."""
@@ -78,22 +87,21 @@ class Conversations:
                 return json_response(_item(row))
         raise ApiError(404, "not_found", "there is no such item")
 
-    async def _page(
-        self, view: AsyncOwnerView, session_id: str, size: int, after: int | None, *, is_ascending: bool
-    ) -> list[MessageRow]:
-        """Return what user and agent have said, after a message in the order that is wanted."""
-        found: list[MessageRow] = []
+    async def _said(
+        self, view: AsyncOwnerView, session_id: str, after: int | None, *, is_ascending: bool
+    ) -> AsyncIterator[MessageRow]:
+        """Yield what user and agent have said, after a message in the order that is wanted; few are in memory."""
         place = after if after is not None else 0 if is_ascending else _NEWEST
-        while len(found) < size:
+        while True:
             if is_ascending:
                 rows = await view.get_messages(session_id, after_id=place, limit=_STEP)
             else:
                 rows = (await view.get_messages(session_id, before_id=place, limit=_STEP))[::-1]
-            found += [each for each in rows if _is_said(each)]
+            for each in filter(_is_said, rows):
+                yield each
             if len(rows) < _STEP:
-                break
+                return
             place = rows[-1]["id"]
-        return found[:size]
 
     def _view(self, principal: str) -> AsyncOwnerView:
         return self._db.for_owner(owner_of_principal(principal))
