@@ -68,6 +68,23 @@ def test_the_lock_can_be_taken_again_after_it_was_given_back(tmp_path: Path) -> 
     again.release()
 
 
+def test_the_last_holder_is_named_until_its_leases_have_ended(tmp_path: Path) -> None:
+    holders = ["n1/0000000a", "n1/0000000b", "n1/0000000c", "n1/0000000d"]
+    locks = [lock(tmp_path, holder=each) for each in holders]
+    for each in locks[:3]:
+        each.acquire()
+        each.release()
+    assert [each.previous for each in locks[:3]] == [None, holders[0], holders[0]]
+    locks[3].acquire()
+    locks[3].forget_previous()
+    assert [each["holder"] for each in running_gateways(tmp_path)] == [holders[3]]
+    locks[3].release()
+    after = lock(tmp_path)
+    after.acquire()
+    assert after.previous == holders[3]
+    after.release()
+
+
 @pytest.mark.parametrize(
     "content",
     [

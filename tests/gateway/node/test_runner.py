@@ -16,6 +16,7 @@ from hermes.errors import ConfigError, Conflict, HermesError, StoreUnavailable
 from hermes.gateway.node.node_lock import running_gateways
 from hermes.gateway.node.recovery import CLEAN_SHUTDOWN, take_clean_mark, write_clean_mark
 from hermes.gateway.node.runner import GatewayRunner
+from hermes.gateway.upkeep.expiry import HOLDER_SUFFIX
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.gateway.node.fake_adapter import FakeAdapter
@@ -228,6 +229,49 @@ def test_the_leases_of_the_last_process_of_a_node_end_when_the_node_starts_again
         claim = await runner.db.turns.claim_next(runner.settings.holder, 600.0)
         assert claim is not None
         await runner.db.turns.start(claim.lease, [row["id"] for row in claim.messages])
+        runner.parts.expelled.set()
+        await runner.stop()
+        after = FakeAdapter()
+        again = make_runner(home, adapter=after)
+        await again.start()
+        await until(lambda: len(after.sent) == 1, "the message is answered by the next process")
+        assert await again.stop()
+
+    asyncio.run(main())
+
+
+def test_the_leases_of_the_last_process_end_also_if_a_start_in_between_has_failed(home: Path) -> None:
+    def fail() -> SessionDBProvider:
+        raise StoreUnavailable("the database is not up yet")
+
+    async def main() -> None:
+        runner = make_runner(home, adapter=FakeAdapter())
+        await runner.start()
+        # As a process that dies: the account is leased, and nothing is given back.
+        assert await runner.db.connectors.acquire("connector:bot", runner.settings.holder, 600.0) is not None
+        runner.parts.expelled.set()
+        await runner.stop()
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await make_runner(home, opener=fail).start()
+        again = make_runner(home, adapter=FakeAdapter())
+        await again.start()
+        assert await again.db.connectors.holder("connector:bot") is None
+        assert await again.stop()
+
+    asyncio.run(main())
+
+
+def test_a_chat_whose_session_was_ending_when_its_node_died_is_answered_when_the_node_starts_again(home: Path) -> None:
+    async def main() -> None:
+        adapter = FakeAdapter()
+        runner = make_runner(home, adapter=adapter)
+        await runner.start()
+        await connected(adapter)
+        runner.drain()
+        await adapter.say("Hello")
+        # As a process that dies while it ends the session: nothing is given back.
+        assert await runner.db.turns.claim_next(runner.settings.holder + HOLDER_SUFFIX, 600.0) is not None
         runner.parts.expelled.set()
         await runner.stop()
         after = FakeAdapter()

@@ -50,12 +50,22 @@ class NodeLock:
                 if is_last:
                     raise self._conflict(file) from None
                 time.sleep(_PAUSE_S)  # `running_gateways` takes the lock for a moment
-        holder = _read(file).get("holder")
+        found = _read(file)
+        holder = found.get("before", found.get("holder"))
         # Only a holder with this node's name: leases of other nodes are not its own.
         is_own = isinstance(holder, str) and _HOLDER.fullmatch(holder) and holder.startswith(f"{self._node}/")
         self.previous = holder if is_own else None
+        self._write(file, {} if self.previous is None else {"before": self.previous})
+
+    def forget_previous(self) -> None:
+        """Note that the leases of the last process have ended; a start that fails before leaves that to the next."""
+        if self._file is not None:
+            self._write(self._file, {})
+
+    def _write(self, file: int, more: dict[str, str]) -> None:
         os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps({"pid": os.getpid(), "node": self._node, "holder": self._holder}).encode(), 0)
+        data = {"pid": os.getpid(), "node": self._node, "holder": self._holder, **more}
+        os.pwrite(file, json.dumps(data).encode(), 0)
 
     def _conflict(self, file: int) -> Conflict:
         pid = _read(file).get("pid", "unknown")

@@ -41,7 +41,7 @@ from hermes.gateway.people.limits import Limits
 from hermes.gateway.store.aio import AsyncSessionStore
 from hermes.gateway.store.session_store import SessionStore
 from hermes.gateway.topics.routing import Topics
-from hermes.gateway.upkeep.expiry import ExpiryWatcher
+from hermes.gateway.upkeep.expiry import HOLDER_SUFFIX, ExpiryWatcher
 from hermes.gateway.upkeep.finalizing import Finalizer
 from hermes.gateway.upkeep.hooks import Hooks
 from hermes.gateway.upkeep.sweeps import Sweeps
@@ -309,8 +309,10 @@ class GatewayRunner:
             await self.store.suspend_recently_active()
         if self._lock.previous:
             await self.db.turns.end_leases(self._lock.previous)
+            await self.db.turns.end_leases(self._lock.previous + HOLDER_SUFFIX)
             await self.db.outbox.end_leases(self._lock.previous)
             await self.db.connectors.end_leases(self._lock.previous)
+            await asyncio.to_thread(self._lock.forget_previous)
         if not is_clean:
             await announce_given_up(self.parts)
         # After an import this can be many lanes; the node starts meanwhile, and a lane's own message continues it too.
