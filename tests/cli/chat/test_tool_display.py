@@ -201,3 +201,20 @@ def test_change_without_a_question_is_shown_afterwards(hermes: Hermes, server: M
         assert "  … 20 more rows: /output 1" in terminal.lines
         assert "  ✓ made new.txt: 40 lines added" in terminal.lines
         terminal.enter("/output").until("+line 40")
+
+
+@pytest.mark.parametrize("arguments", ['{"command":' + "[" * 100_000, '{"command":' + "[" * 990 + "]" * 990 + "}"])
+def test_arguments_of_any_depth_are_described(arguments: str) -> None:
+    assert describe_call(ToolCall("1", "terminal", arguments)).startswith("terminal ")
+
+
+def test_output_of_any_depth_that_begins_like_an_error_is_an_output() -> None:
+    text = '{"error":' + "[" * 40_000
+    assert output_of(ToolResult(f"{text}\n[exit code 0]", exit_code=0)) == text
+
+
+def test_turn_survives_arguments_of_any_depth(hermes: Hermes, server: ModelServer) -> None:
+    server.then(Say(calls=[Call("terminal", '{"command":' + "[" * 100_000)]), Say("done"))
+    done = hermes("-q", "go")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-2000:]
+    assert "Traceback" not in done.stderr

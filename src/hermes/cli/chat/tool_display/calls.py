@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from hermes.agent.models.model import ToolCall
 from hermes.agent.safety.approval import refusal_for_user
@@ -41,16 +42,18 @@ def describe_call(call: ToolCall) -> str:
     """Return the tool and its arguments; the most important one comes first."""
     try:
         arguments = json.loads(call.arguments or "{}")
-    except ValueError:
-        arguments = None
-    if not isinstance(arguments, dict):
+        return " ".join(_words(call.name, arguments) if isinstance(arguments, dict) else [call.name, call.arguments])
+    except (ValueError, RecursionError):  # a model can write anything
         return f"{call.name} {call.arguments}".rstrip()
+
+
+def _words(tool: str, arguments: dict[str, Any]) -> list[str]:
     main = next((each for each in MAIN_ARGUMENTS if isinstance(value := arguments.get(each), str) and value), None)
-    words = [call.name, *([arguments.pop(main)] if main else [])]
-    for name in SHOWN_BELOW.get(call.name, ()):
+    words = [tool, *([arguments.pop(main)] if main else [])]
+    for name in SHOWN_BELOW.get(tool, ()):
         arguments.pop(name, None)
     words += [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items()]
-    return " ".join(words)
+    return words
 
 
 def output_of(result: ToolResult) -> str:
@@ -94,7 +97,6 @@ def _error_of(text: str) -> str | None:
     if not text.startswith('{"error"'):
         return None
     try:
-        value = json.loads(text)
-    except ValueError:
+        return str(json.loads(text)["error"])
+    except (ValueError, RecursionError):  # the output of a command can begin like an error
         return None
-    return str(value["error"])
