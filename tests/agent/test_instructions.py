@@ -76,6 +76,24 @@ class TestRefusals:
         assert "a key" not in found.text
         assert found.remarks == (f"{project}/docs/AGENTS.md is not used: it is a link to a file outside the project",)
 
+    @pytest.mark.parametrize("name", [".env", "keys/id_rsa", ".git/config"])
+    def test_link_to_a_secret_in_the_project_is_not_followed(self, project: Path, name: str) -> None:
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("a key")
+        (project / "AGENTS.md").unlink()
+        (project / "AGENTS.md").symlink_to(name)
+        found = read_instructions(project, HOME)
+        assert "a key" not in found.text
+        assert found.remarks == (f"{project}/AGENTS.md is not used: it is a link to a file that may contain secrets",)
+
+    def test_hard_link_is_not_used(self, project: Path, tmp_path: Path) -> None:
+        (tmp_path / "secret").write_text("a key")
+        (project / "AGENTS.md").unlink()
+        (project / "AGENTS.md").hardlink_to(tmp_path / "secret")
+        found = read_instructions(project, HOME)
+        assert "a key" not in found.text
+        assert "it is a hard link" in found.remarks[0]
+
     def test_link_within_the_project_is_followed(self, project: Path) -> None:
         (project / "CLAUDE.md").write_text("Be kind.")
         (project / "AGENTS.md").unlink()

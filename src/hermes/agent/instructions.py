@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unicodedata import category
 
+from hermes.agent.safety.protected_names import has_secret_name
 from hermes.agent.safety.visible_text import make_path_visible
 from hermes.errors import ConfigError
 from hermes.phrases import format_size
@@ -126,11 +127,16 @@ def _read(file: Path, root: Path, limit: int) -> tuple[str, bool]:
         if not file.is_symlink():
             raise FileNotFoundError
         raise OSError(errno.EPERM, "it is a link to a file outside the project")
+    if has_secret_name(f"/{target.relative_to(os.path.realpath(root))}".casefold()):
+        raise OSError(errno.EPERM, "it is a link to a file that may contain secrets")
     refuse_settings_of_others(file)
     opened = os.open(target, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
     with os.fdopen(opened, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
+        status = os.fstat(opened)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a plain file")
+        if status.st_nlink > 1 and file.name == AGENTS:
+            raise OSError(errno.EPERM, "it is a hard link, and its other names may be outside the project")
         data = stream.read(limit + 1)
     return _clean(data[:limit].decode("utf-8-sig", "replace")), len(data) <= limit
 
