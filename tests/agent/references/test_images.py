@@ -178,6 +178,7 @@ class TestSight:
 
 IMAGE = Image("image/png", 3, 2, png())
 ADDRESS = f"data:image/png;base64,{b64encode(png()).decode()}"
+DATA = "data:image/png;base64,"
 PART = {"type": "image_url", "image_url": {"url": ADDRESS}}
 
 
@@ -213,9 +214,18 @@ class TestSending:
             conversation.say("What colour?", images=[IMAGE])
         assert server.requests[0].messages[1]["content"] == f"What colour?\n\n{UNSEEN}"
 
+    @pytest.mark.parametrize(
+        "address",
+        ["http://169.254.169.254/latest/meta-data/", "https://example.org/seen.png", "file:///etc/passwd", "data:,x"],
+    )
+    def test_address_of_an_image_is_never_sent(self, address: str) -> None:
+        part = {"type": "image_url", "image_url": {"url": address}}
+        (message,) = project([{"role": "user", "content": [{"type": "text", "text": "look"}, part]}])
+        assert message == {"role": "user", "content": "look\n\n[image_url]"}
+
     def test_only_the_newest_images_are_sent(self) -> None:
         def message(size: int) -> dict[str, Any]:
-            return {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x" * size}}]}
+            return {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"{DATA:x<{size}}"}}]}
 
         answer: dict[str, Any] = {"role": "assistant", "content": "ok"}
         third = MAX_SENT_CHARACTERS // 3

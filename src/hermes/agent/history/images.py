@@ -11,6 +11,7 @@ Part = dict[str, Any]
 
 MAX_SENT_CHARACTERS = 24_000_000
 """Of the images of a conversation, the newest are sent up to this size: endpoints refuse larger requests."""
+_DATA = "data:image/"
 UNSEEN = "[An image, which this model cannot see.]"
 NOT_SENT = "[An earlier image, which is not sent any more.]"
 
@@ -43,10 +44,13 @@ def content_with(text: str, images: Sequence[Image]) -> str | list[Part]:
 
 
 def is_image(part: Any) -> bool:
-    """Whether a part of a message is an image that can be sent."""
+    """Whether a part of a message is an image that can be sent: with its data, and not an address.
+
+    The endpoint would fetch an address, and one in an imported session may lead to the user's network.
+    """
     if not isinstance(part, dict) or part.get("type") != "image_url" or not isinstance(part.get("image_url"), dict):
         return False
-    return isinstance(url := part["image_url"].get("url"), str) and bool(url.strip())
+    return isinstance(url := part["image_url"].get("url"), str) and url.startswith(_DATA)
 
 
 def limit_images(contents: Sequence[list[Part]]) -> None:
