@@ -12,9 +12,11 @@ from hermes.gateway.engine.ports import Delivery
 from hermes.platforms.base.adapter import Part
 from hermes.platforms.base.splitting import split_text
 from hermes.platforms.matrix.contents import (
+    MARK,
     TEXT_LIMIT,
     edit_content,
     encoded_length,
+    marked,
     message_content,
     relation_of,
     transaction_of,
@@ -89,3 +91,14 @@ def test_relations_follow_thread_question_and_mode() -> None:
 def test_transaction_is_the_same_for_a_key_and_safe_in_a_path() -> None:
     assert transaction_of("a/b?c#2") == transaction_of("a/b?c#2") != transaction_of("a/b?c#3")
     assert all(each.isalnum() or each == "-" for each in transaction_of("\ud800/../x"))
+
+
+def test_only_own_messages_with_a_mark_are_found() -> None:
+    mine = {"sender": "@bot:x", "event_id": "$1", "content": message_content(part("x"))}
+    others: list[object] = [
+        {**mine, "sender": "@eve:x"},
+        {**mine, "event_id": 5},
+        {**mine, "content": {MARK: []}},
+        None,
+    ]
+    assert marked([*others, mine], "@bot:x") == {transaction_of("k1"): "$1"}

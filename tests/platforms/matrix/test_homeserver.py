@@ -17,6 +17,7 @@ from hermes.gateway.node.runner import GatewayRunner
 from hermes.gateway.people.pairing import approve_code
 from hermes.platforms.base.adapter import Part
 from hermes.platforms.base.media import MediaFile
+from hermes.platforms.base.splitting import split_text
 from hermes.platforms.matrix import invitations
 from hermes.platforms.matrix.adapter import CANNOT_DECRYPT, MatrixAdapter
 from tests.gateway.reliability.nodes import NodeThread
@@ -143,27 +144,37 @@ def test_history_before_the_first_start_is_not_answered(matrix: Matrix) -> None:
     matrix.wait_for(room, answer("new"))
 
 
-def test_kill_between_send_and_receipt_leaves_one_event(matrix: Matrix) -> None:
+async def forgotten(*_: object) -> dict[str, str]:
+    return {}
+
+
+@pytest.mark.parametrize("known_by", ["transaction", "mark"])
+def test_kill_between_send_and_receipt_leaves_one_event(
+    matrix: Matrix, monkeypatch: pytest.MonkeyPatch, known_by: str
+) -> None:
     home, arguments = matrix.world.home(), (matrix.server.base_url, matrix.bot.token)
     room = matrix.alice.create_room(matrix.bot.user_id, is_direct=True)
     matrix.bot.join(room)
     matrix.gateway().stop()  # the first start, after which nothing is history any more
     event = matrix.alice.say(room, "deploy please")
-    for _ in range(2):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.platforms.matrix.bots", str(home), *arguments, "dies"],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=Path(__file__).parents[3],
-        )
-        try:
-            assert process.wait(PATIENCE_S) == -9
-        finally:
-            process.kill()
-            process.wait()
-        for row in matrix.world.replies(event):
-            matrix.world.store.outbox.end_leases(str(row["holder"]))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.platforms.matrix.bots", str(home), *arguments, "dies"],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(__file__).parents[3],
+    )
+    try:
+        assert process.wait(PATIENCE_S) == -9
+    finally:
+        process.kill()
+        process.wait()
     assert matrix.world.replies(event)[0]["state"] != "sent"
+    for row in matrix.world.replies(event):
+        matrix.world.store.outbox.end_leases(str(row["holder"]))
+    if known_by == "mark":  # the homeserver knows transactions by the token
+        matrix.bot = matrix.bot.log_in_again()
+    else:
+        monkeypatch.setattr(MatrixAdapter, "_own_messages", forgotten)
     matrix.gateway()
     wait_until(lambda: matrix.world.replies(event)[0]["state"] == "sent", "the receipt to be stored", PATIENCE_S)
     matrix.wait_for(room, answer("deploy"))
@@ -434,3 +445,25 @@ def test_answer_grows_in_one_event_that_is_edited(matrix: Matrix) -> None:
     assert content["body"] == text
     assert "<strong>word59</strong>" in content["formatted_body"]
     assert (matrix.world.replies(question)[0]["receipt"] or {})["message_ids"] == [first["event_id"]]
+
+
+def test_missing_parts_of_a_found_answer_are_sent_and_a_preview_is_completed(matrix: Matrix) -> None:
+    node = matrix.gateway()
+    room = matrix.chat()
+    whole = Delivery("k9", room, "\n".join(f"line {number}" for number in range(4000)))
+    first, *rest = split_text(whole.text, matrix.adapter.text_limit, matrix.adapter.length)
+    posted = node.call(lambda: matrix.adapter.post(Part(whole, first, 0, len(rest) + 1)))
+    node.stop()
+    matrix.bot = matrix.bot.log_in_again()
+    node = matrix.gateway()
+    receipt = node.call(lambda: matrix.adapter.find(whole))
+    assert receipt is not None
+    assert (receipt.message_ids[0], len(receipt.message_ids)) == (posted, len(rest) + 1)
+    assert matrix.alice.texts_of(room, matrix.bot.user_id) == [first, *rest]
+    preview = node.call(lambda: matrix.adapter.send(Delivery("k10", room, "the who", is_final=False)))
+    final = Delivery("k10", room, "the whole", preview={"message_ids": list(preview.message_ids)})
+    for _ in range(2):
+        found = node.call(lambda: matrix.adapter.find(final))
+        assert found is not None
+        assert list(found.message_ids) == list(preview.message_ids)
+    assert len(matrix.alice.texts_of(room, matrix.bot.user_id)) == len(rest) + 3  # the preview and one edit

@@ -8,9 +8,12 @@ import hashlib
 import traceback
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from hermes.errors import HermesError
+from hermes.gateway.delivery.receipts import FINISHED_IDS, MESSAGE_IDS
 from hermes.gateway.engine.ports import Admission, Delivery, Inbound, MaybeSent, NotSent, Receipt, Receive
 from hermes.gateway.platform import Platform
 from hermes.gateway.source import SessionSource
@@ -19,17 +22,28 @@ from hermes.platforms.base.adapter import BaseAdapter, Part
 from hermes.platforms.base.admissions import NotStored, check_stored
 from hermes.platforms.base.context import AdapterContext
 from hermes.platforms.base.media import MAX_FILE_BYTES, MediaFile, MediaFolder
+from hermes.platforms.base.splitting import split_text
 from hermes.platforms.matrix.api import MatrixApi
 from hermes.platforms.matrix.contents import (
     TEXT_LIMIT,
     edit_content,
     encoded_length,
     file_content,
+    marked,
     message_content,
     mime_of,
     transaction_of,
 )
-from hermes.platforms.matrix.events import ENCRYPTED, ROOM, RoomMessage, as_dict, identifier, read_message, thread_of
+from hermes.platforms.matrix.events import (
+    ENCRYPTED,
+    MESSAGE,
+    ROOM,
+    RoomMessage,
+    as_dict,
+    identifier,
+    read_message,
+    thread_of,
+)
 from hermes.platforms.matrix.invitations import Invitations
 from hermes.platforms.matrix.mentions import as_command, names_bot, without_mention
 from hermes.platforms.matrix.position import Position
@@ -48,6 +62,8 @@ _MAX_REMEMBERED = 5000
 _MAX_QUOTED = 2000
 _NOTICE_S = 30.0
 _MOST_ATTEMPTS = 5
+_MOST_PAGES = 3
+"""How many pages of the bot's own messages are looked at for one whose receipt was lost."""
 
 
 def make(context: AdapterContext) -> MatrixAdapter:
@@ -155,8 +171,29 @@ class MatrixAdapter(BaseAdapter):
         )
 
     async def find(self, delivery: Delivery) -> Receipt | None:
-        """Return the receipt of a message by sending it again: the homeserver recognizes what it has."""
-        return await self.send(delivery)
+        """Return the receipt of a message by sending again what the room does not show.
+
+        The homeserver recognizes a message that it has, unless the token has changed since; then its mark does.
+        """
+        own = await self._own_messages(delivery.chat_id)
+        texts = split_text(delivery.text, self.text_limit, self.length)
+        transactions = [transaction_of(Part(delivery, text, index).key) for index, text in enumerate(texts)]
+        edited = len((delivery.preview or {}).get(MESSAGE_IDS) or ())
+        known = list(takewhile(bool, (own.get(each, "") for each in transactions))) if not edited else []
+        if not known or not delivery.is_final:
+            return await self.send(delivery)
+        return await self.send(replace(delivery, preview={**(delivery.preview or {}), FINISHED_IDS: known}))
+
+    async def _own_messages(self, room_id: str) -> dict[str, str]:
+        """Return the ids of the last messages of the bot in a room, by their transactions."""
+        search, begin, found = {"types": [MESSAGE], "senders": [self.user_id]}, None, dict[str, str]()
+        for _ in range(_MOST_PAGES):
+            page = await self._api.messages(room_id, begin, None, search)
+            chunk, begin = page.get("chunk"), page.get("end")
+            found |= marked(chunk if isinstance(chunk, list) else [], self.user_id)
+            if not isinstance(begin, str):
+                break
+        return found
 
     async def post_file(self, part: Part, file: MediaFile) -> str:
         """Upload a file and send it."""

@@ -55,9 +55,13 @@ class MatrixApi:
             raise UnknownPosition(f"the homeserver does not know the position (status {_BAD_REQUEST})")
         return _checked(response)
 
-    async def messages(self, room_id: str, begin: str, end: str | None, search: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a page of events before a token, the newest first."""
-        query = {"dir": "b", "from": begin, "limit": "100", "filter": encode_json(search).decode()}
+    async def messages(
+        self, room_id: str, begin: str | None, end: str | None, search: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return a page of events before a token, or of the last ones, the newest first."""
+        query = {"dir": "b", "limit": "100", "filter": encode_json(search).decode()}
+        if begin is not None:
+            query["from"] = begin
         if end is not None:
             query["to"] = end
         return await self._ask("GET", f"{_V3}/rooms/{segment(room_id)}/messages", query=query)

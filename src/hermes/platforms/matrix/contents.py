@@ -9,12 +9,15 @@ from typing import Any
 
 from hermes.platforms.base.adapter import Part
 from hermes.platforms.base.media import MediaFile
+from hermes.platforms.matrix.events import EVENT, as_dict, identifier
 from hermes.platforms.matrix.formatting import FORMAT, to_html
 
 TEXT_LIMIT = 16_000
 """An event has at most 64 KB, and an edit contains its text twice."""
 _MOST_HTML = 24_000
 """A longer form of a text is left out, so that an edit with both texts stays below the limit."""
+MARK = "hermes_sessions.transaction"
+"""The field of a message with its transaction id, by which the message is found where the homeserver forgets ids."""
 _MSGTYPES = {"image": "m.image", "audio": "m.audio", "video": "m.video", "file": "m.file"}
 
 
@@ -30,7 +33,7 @@ def transaction_of(key: str) -> str:
 
 def message_content(part: Part) -> dict[str, Any]:
     """Return the content of a new message, in its thread and as a reply if it is one."""
-    content = _text_content(part)
+    content = {**_text_content(part), MARK: transaction_of(part.key)}
     if relation := relation_of(part):
         content["m.relates_to"] = relation
     return content
@@ -66,6 +69,16 @@ def file_content(part: Part, file: MediaFile, url: str, size: int) -> dict[str, 
 def mime_of(file: MediaFile) -> str:
     """Return the type of a file, by its name."""
     return mimetypes.guess_type(file.path.name)[0] or "application/octet-stream"
+
+
+def marked(events: list[Any], own_id: str) -> dict[str, str]:
+    """Return the ids of the account's own messages by their marks."""
+    found = {}
+    for event in map(as_dict, events):
+        mark, event_id = as_dict(event.get("content")).get(MARK), identifier(event.get("event_id"), EVENT)
+        if event.get("sender") == own_id and isinstance(mark, str) and event_id is not None:
+            found[mark] = event_id
+    return found
 
 
 def relation_of(part: Part) -> dict[str, Any] | None:
