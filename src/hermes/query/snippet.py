@@ -118,16 +118,30 @@ def _occurrences(folded: str, leaf: Leaf) -> list[tuple[int, int]]:
 
 
 def _plain_occurrences(folded: str, word: str, *, prefix: bool) -> list[tuple[int, int]]:
-    """Return where an ASCII word occurs alone, or else inside other words; much faster than a regular expression."""
-    found: list[tuple[int, int]] = []
+    """Return where an ASCII word occurs alone, or else beside a digit or a letter, or else inside other words.
+
+    This is much faster than a regular expression.
+    """
+    alone: list[tuple[int, int]] = []
+    beside: list[tuple[int, int]] = []
     inside: list[tuple[int, int]] = []
     at = folded.find(word)
-    while at >= 0 and len(found) < _MAX_SPANS:
+    while at >= 0 and len(alone) < _MAX_SPANS:
         end = at + len(word)
-        is_whole = not folded[at - 1 : at].isalnum() and (prefix or not folded[end : end + 1].isalnum())
-        (found if is_whole else inside).append((at, end))
+        before, after = folded[at - 1 : at], folded[end : end + 1]
+        if not before.isalnum() and (prefix or not after.isalnum()):
+            alone.append((at, end))
+        elif _is_border(before, word[0]) and (prefix or _is_border(word[-1], after)):
+            beside.append((at, end))
+        else:
+            inside.append((at, end))
         at = folded.find(word, end)
-    return found or inside[:_MAX_SPANS]
+    return alone or (beside or inside)[:_MAX_SPANS]
+
+
+def _is_border(left: str, right: str) -> bool:
+    """Whether a number and a letter meet, as in 5GB, or a word ends."""
+    return not left.isalnum() or not right.isalnum() or left.isdigit() != right.isdigit()
 
 
 def _has_forms(leaf: Words) -> bool:

@@ -54,6 +54,8 @@ class TestMarkers:
             ("getUserName", "user", "get>>>User<<<Name"),
             ("v1.2.3", "1.2.3", "v>>>1.2.3<<<"),
             ("python3.11", "3.11", "python>>>3.11<<<"),
+            ("500ms and 5GB", "5", "500ms and >>>5<<<GB"),
+            ("15 of 5GB", "gb 5", "15 of >>>5GB<<<"),
             ("C and C++", "C++", "C and >>>C++<<<"),
             ("Café", "cafe", ">>>Café<<<"),
             ("cafe", "café", ">>>cafe<<<"),
