@@ -83,6 +83,11 @@ class SlackServer:
         self._envelopes[envelope["envelope_id"]] = envelope
         self._call(self._send_envelopes())
 
+    @property
+    def open_connections(self) -> int:
+        """How many connections of socket mode are open."""
+        return len(self._sockets)
+
     def send_raw(self, text: str) -> None:
         """Send something to the newest connection."""
 

@@ -59,6 +59,7 @@ def test_connection_is_replaced_when_slack_wants_it_and_the_old_one_acknowledges
         await acknowledged(server, "Ev000001")
         server.say("two")
         await eventually(lambda: inbox.texts == ["one", "two"], "the second message arrives")
+        await eventually(lambda: server.open_connections == 1, "the old connection is closed")
 
     run(tmp_path, server, test)
 

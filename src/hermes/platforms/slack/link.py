@@ -112,7 +112,7 @@ class SocketLink:
                 await self._read(connection)
             except Exception as error:  # noqa: BLE001 - whatever it was, a new connection follows
                 warn(__name__, "the connection to Slack failed: %s", type(error).__name__)
-                self._start_task(self._leave(connection), "hermes-slack-old-socket")
+            self._start_task(self._leave(connection), "hermes-slack-old-socket")
             connection = None
             if loop.time() - since >= _LASTING_S:
                 self._backoff.reset()
