@@ -364,4 +364,3 @@ def test_files_of_a_message_that_waits_are_fetched_once(
         bot.inbox.is_failing = False
         bot.wait_for("look")
         assert len(list((tmp_path / "media" / "discord").iterdir())) == 1
-        assert not bot.adapter._prepared

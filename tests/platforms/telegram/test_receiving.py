@@ -219,6 +219,22 @@ def test_file_of_a_message_that_is_not_accepted_is_deleted(
     assert files_of(tmp_path) == []
 
 
+def test_file_of_a_message_that_waits_for_the_store_is_fetched_once(
+    api: BotApi, adapter: TelegramAdapter, tmp_path: Path
+) -> None:
+    api.say("", photo=[api.add_file(b"content")])
+
+    async def run() -> None:
+        async with running(adapter) as inbox:
+            inbox.is_failing = True
+            await eventually(lambda: inbox.calls > 3, "the message is tried again")
+            inbox.is_failing = False
+            (message,) = await received(inbox, 1)
+            assert files_of(tmp_path) == [Path(message.media[0]["path"])]
+
+    asyncio.run(run())
+
+
 def test_refusal_is_sent_once_in_a_while(api: BotApi, adapter: TelegramAdapter) -> None:
     for number in range(5):
         api.say(f"message {number}", is_topic_message=True, message_thread_id=11)

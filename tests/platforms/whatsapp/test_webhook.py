@@ -148,6 +148,24 @@ def test_files_are_fetched_and_stored(tmp_path: Path, kind: str) -> None:
     run(test())
 
 
+def test_the_file_of_a_message_that_comes_again_is_stored_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with number(tmp_path) as phone:
+            phone.meta.files["m1"] = (f"{phone.meta.root}/files/1", PICTURE)
+            phone.inbox.is_failing = True
+            assert [await notify(phone, picture()) for _ in range(3)] == [503, 503, 503]
+            phone.inbox.is_failing = False
+            assert await notify(phone, picture()) == 200
+            (inbound,) = phone.inbox.accepted
+            phone.adapter._accepted.clear()  # as in another process
+            assert await notify(phone, picture()) == 200
+            assert [str(each) for each in (tmp_path / "media" / "whatsapp_cloud").iterdir()] == [
+                inbound.media[0]["path"]
+            ]
+
+    run(test())
+
+
 @pytest.mark.parametrize(
     "address",
     ["http://127.0.0.1:1/files/1", "https://lookaside.fbsbx.com.example.org/x", "https://a@lookaside.fbsbx.com/x", ""],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -61,6 +62,13 @@ class MediaFolder:
         except ConfigError as error:
             raise OSError(str(error)) from error
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+async def discard(files: Iterable[Mapping[str, str]]) -> None:
+    """Remove files that no message refers to."""
+    for file in files:
+        with contextlib.suppress(OSError):  # one that stays does no harm
+            await asyncio.to_thread(Path(file["path"]).unlink, missing_ok=True)
 
 
 def _write_all(file: int, data: bytes) -> None:

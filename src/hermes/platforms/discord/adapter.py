@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,11 +17,11 @@ from hermes.gateway.platform import Platform
 from hermes.gateway.source import SessionSource
 from hermes.log import warn
 from hermes.platforms.base.adapter import BaseAdapter, Part
-from hermes.platforms.base.admissions import NotStored, check_stored
+from hermes.platforms.base.admissions import NotStored, Unstored
 from hermes.platforms.base.context import AdapterContext
 from hermes.platforms.base.media import MediaFile
 from hermes.platforms.base.splitting import split_text
-from hermes.platforms.discord.arrivals import MOST_WAITING, Arrivals
+from hermes.platforms.discord.arrivals import Arrivals
 from hermes.platforms.discord.chats import Chat, Chats
 from hermes.platforms.discord.downloads import Downloads
 from hermes.platforms.discord.events import (
@@ -77,8 +78,7 @@ class DiscordAdapter(BaseAdapter):
         self._downloads: Downloads | None = None
         self._chats = Chats()
         self._told_at: OrderedDict[str, float] = OrderedDict()
-        self._prepared: OrderedDict[int, Inbound] = OrderedDict()
-        """Messages that could not be stored yet: their files are not fetched again."""
+        self._unstored = Unstored()
 
     @property
     def status(self) -> str:
@@ -211,15 +211,9 @@ class DiscordAdapter(BaseAdapter):
             return
         if self.receive is None:
             raise NotStored("stopping")
-        inbound = self._prepared.get(message.id) or await self._inbound(message, chat, own_roles)
-        if not inbound.text and not inbound.media:
-            return
-        self._prepared[message.id] = inbound
-        while len(self._prepared) > MOST_WAITING:
-            self._prepared.popitem(last=False)
-        admission = check_stored(await self.receive(inbound))
-        del self._prepared[message.id]
-        if admission.state == "refused":
+        make = partial(self._inbound, message, chat, own_roles)
+        admission = await self._unstored.store(message.id, make, self.receive)
+        if admission is not None and admission.state == "refused":
             await self._explain_refusal(message, chat, admission)
 
     def _is_for_bot(self, message: DiscordMessage, chat: Chat, own_roles: frozenset[str]) -> bool:
@@ -240,7 +234,8 @@ class DiscordAdapter(BaseAdapter):
         role = guild.self_role if guild is not None else None
         return frozenset() if role is None else frozenset({str(role.id)})
 
-    async def _inbound(self, message: DiscordMessage, chat: Chat, own_roles: frozenset[str]) -> Inbound:
+    async def _inbound(self, message: DiscordMessage, chat: Chat, own_roles: frozenset[str]) -> Inbound | None:
+        """Return a message as the gateway takes it, with its files; None if it has no content."""
         text = as_command(without_mention(message.text, self.own_id, own_roles), self._settings.command_prefix)
         source = SessionSource(
             Platform.DISCORD,
@@ -256,8 +251,11 @@ class DiscordAdapter(BaseAdapter):
             role_authorized=await self._has_role(message, chat),
         )
         media, notes = await self._files(message, source)
+        text = "\n".join(each for each in (text, *notes) if each)
+        if not text and not media:
+            return None
         return Inbound(
-            "\n".join(each for each in (text, *notes) if each),
+            text,
             source,
             message_id=str(message.id),
             delivery_id=str(message.id),

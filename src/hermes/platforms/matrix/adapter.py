@@ -9,6 +9,7 @@ import traceback
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -19,7 +20,7 @@ from hermes.gateway.platform import Platform
 from hermes.gateway.source import SessionSource
 from hermes.log import warn
 from hermes.platforms.base.adapter import BaseAdapter, Part
-from hermes.platforms.base.admissions import NotStored, check_stored
+from hermes.platforms.base.admissions import NotStored, Unstored
 from hermes.platforms.base.context import AdapterContext
 from hermes.platforms.base.media import MAX_FILE_BYTES, MediaFile, MediaFolder
 from hermes.platforms.base.splitting import split_text
@@ -95,6 +96,7 @@ class MatrixAdapter(BaseAdapter):
         """The last accepted messages: a batch that is read again downloads no file twice."""
         self._attempts: Counter[str] = Counter()
         """How often a message could not be accepted."""
+        self._unstored = Unstored()
         self._told_at: OrderedDict[str, float] = OrderedDict()
         self._polling: asyncio.Task[None] | None = None
         self._invitations: Invitations | None = None
@@ -242,6 +244,7 @@ class MatrixAdapter(BaseAdapter):
             if self._count_attempt(message) < _MOST_ATTEMPTS:
                 raise
             warn(__name__, "message %s is left out:\n%s", message.event_id, traceback.format_exc())
+            await self._unstored.give_up(message.event_id)
 
     def _count_attempt(self, message: RoomMessage) -> int:
         if len(self._attempts) > _MAX_REMEMBERED:
@@ -263,12 +266,12 @@ class MatrixAdapter(BaseAdapter):
         room, answered = await self._about(room_id, message)
         if self.receive is None or not self._is_for_bot(room_id, room, message, answered):
             return
-        inbound = await self._inbound(room_id, room, message, answered)
-        admission = check_stored(await self.receive(inbound))
+        make = partial(self._inbound, room_id, room, message, answered)
+        admission = await self._unstored.store(message.event_id, make, self.receive)
         self._accepted[message.event_id] = None
         while len(self._accepted) > _MAX_REMEMBERED:
             self._accepted.popitem(last=False)
-        if admission.state == "refused":
+        if admission is not None and admission.state == "refused":
             await self._explain_refusal(room_id, message, admission)
 
     def _is_for_bot(self, room_id: str, room: Room, message: RoomMessage, answered: Mapping[str, Any]) -> bool:

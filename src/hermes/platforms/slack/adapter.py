@@ -15,7 +15,7 @@ from hermes.gateway.engine.ports import Delivery, Inbound, MaybeSent, NotSent, R
 from hermes.gateway.source import SessionSource
 from hermes.log import warn
 from hermes.platforms.base.adapter import BaseAdapter, Part
-from hermes.platforms.base.admissions import NotStored, check_stored
+from hermes.platforms.base.admissions import NotStored, Unstored
 from hermes.platforms.base.backoff import Backoff
 from hermes.platforms.base.context import AdapterContext
 from hermes.platforms.base.http import HttpRequest, HttpResponse
@@ -32,6 +32,7 @@ from hermes.platforms.slack.events import (
     read_command,
     read_event,
     source_of,
+    thread_of,
 )
 from hermes.platforms.slack.failures import Refused
 from hermes.platforms.slack.files import IncomingFiles, upload
@@ -92,6 +93,7 @@ class SlackAdapter(BaseAdapter):
         self._waiting = 0
         self._accepted: OrderedDict[tuple[str, str], None] = OrderedDict()
         """The last accepted messages: their files are not fetched again when they are delivered again."""
+        self._unstored = Unstored()
         self._told_at: OrderedDict[str, float] = OrderedDict()
         self._me = Identity()
         self._description = ""
@@ -223,20 +225,18 @@ class SlackAdapter(BaseAdapter):
         kind = kind_of(message) or await self._names.kind_of_chat(message.channel)
         if not await self._is_addressed(message, kind):
             return
-        inbound = await self._inbound(message, kind)
-        if not inbound.text and not inbound.media:
+        admission = await self._unstored.store(key, lambda: self._inbound(message, kind), receive)
+        if admission is None:
             return
-        admission = check_stored(await receive(inbound))
-        if admission.state != "accepted":
-            await self._files.discard(inbound.media)
+        thread = thread_of(message, kind, self._settings)
         if admission.state == "refused":
-            await self._tell(message.channel, inbound.source.thread_id, admission.message)
+            await self._tell(message.channel, thread, admission.message)
             return
         self._accepted[key] = None
         if len(self._accepted) > _MOST_REMEMBERED:
             self._accepted.popitem(last=False)
-        if inbound.source.thread_id and kind != "im":
-            self._threads.note(message.channel, inbound.source.thread_id)
+        if thread and kind != "im":
+            self._threads.note(message.channel, thread)
 
     async def _is_addressed(self, message: SlackMessage, kind: ChatKind) -> bool:
         """Whether a message is for the bot: also without a mention in a thread in which it takes part."""
@@ -246,7 +246,8 @@ class SlackAdapter(BaseAdapter):
             return False
         return await self._threads.contains(message.channel, message.thread_ts, self._me.user)
 
-    async def _inbound(self, message: SlackMessage, kind: ChatKind) -> Inbound:
+    async def _inbound(self, message: SlackMessage, kind: ChatKind) -> Inbound | None:
+        """Return a message as the gateway takes it, with its files; None if it has no content."""
         named = mentioned_users("\n".join((message.text, *message.shared)), _MOST_NAMED)
         names = await self._names.of_users([message.user, *(each for each in named if each != self._me.user)])
         chat_name = None if kind == "im" else await self._names.of_chat(message.channel)
@@ -258,8 +259,11 @@ class SlackAdapter(BaseAdapter):
         text = to_plain(message.text, self._me.user, names)
         if not text and message.is_mention:  # a user only calls the bot
             text = f"@{self._me.name}"
+        text = "\n".join(each for each in (text, *shared, *notes) if each)
+        if not text and not media:
+            return None
         return Inbound(
-            "\n".join(each for each in (text, *shared, *notes) if each),
+            text,
             source,
             message_id=message.ts,
             delivery_id=message.event_id,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from hermes.gateway.engine.ports import MaybeSent, NotSent
-from hermes.platforms.base.media import MAX_FILE_BYTES, MediaFile, MediaFolder
+from hermes.platforms.base.media import MAX_FILE_BYTES, MediaFile, MediaFolder, discard
 from hermes.platforms.slack.api import SlackApi
 from hermes.platforms.slack.mrkdwn import to_mrkdwn
 
@@ -36,14 +35,9 @@ class IncomingFiles:
             except NotSent as error:
                 notes.append(f"[the file {name} was not received: {error.reason}]")
             except BaseException:
-                await self.discard(stored)
+                await discard(stored)
                 raise
         return stored, notes
-
-    async def discard(self, stored: Sequence[Mapping[str, str]]) -> None:
-        """Remove files that no message refers to."""
-        for file in stored:
-            await asyncio.to_thread(Path(file["path"]).unlink, missing_ok=True)
 
     async def _fetch(self, file: Mapping[str, Any], name: str) -> Mapping[str, str]:
         size, url = file.get("size"), file.get("url_private_download") or file.get("url_private")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -57,10 +56,6 @@ class Downloads:
         except (TelegramError, httpx.HTTPError, httpx.InvalidURL, NotSent, OSError, TimeoutError) as error:
             warn(__name__, "a file of a message was not read: %s", type(error).__name__)
         return f"[{attachment.name} could not be read]"
-
-    async def discard(self, file: Mapping[str, str]) -> None:
-        """Delete a stored file whose message was not accepted."""
-        await asyncio.to_thread(Path(file["path"]).unlink, missing_ok=True)
 
     async def _try(self, attachment: Attachment) -> Mapping[str, str]:
         pauses = self._settings.retry_s

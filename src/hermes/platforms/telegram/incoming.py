@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hermes.errors import HermesError
-from hermes.gateway.engine.ports import Inbound, MaybeSent, NotSent, Receive
+from hermes.gateway.engine.ports import Admission, Inbound, MaybeSent, NotSent, Receive
 from hermes.log import warn
-from hermes.platforms.base.admissions import NotStored, check_stored
+from hermes.platforms.base.admissions import NotStored, Unstored, check_stored
 from hermes.platforms.telegram.updates import Received, migration_of, parse_update
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Incoming:
         self._albums: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Albums of groups of which one message is for the bot."""
         self._attempts: Counter[str] = Counter()
+        self._unstored = Unstored()
         self._is_storing = True
 
     def look_ahead(self, updates: Sequence[dict[str, Any]]) -> None:
@@ -68,17 +70,13 @@ class Incoming:
             return True
         if received is None or not (received.is_addressed or received.album in self._albums):
             return True
-        inbound, file = received.inbound, None
         try:
-            inbound, file = await _with_file(received, self._downloads)
-            is_new = await self._accept(inbound)
+            await self._accept(received)
         except (NotStored, HermesError, OSError) as error:
             self._note_storing(error)
             return False
         except Exception as error:  # noqa: BLE001 - an unknown error may pass, but must not block the others for ever
-            return self._has_failed_often(inbound, error)
-        if file is not None and not is_new:
-            await self._downloads.discard(file)  # a message that is known has the file of its first delivery
+            return await self._has_failed_often(received.inbound, error)
         return True
 
     def _read(self, update: dict[str, Any]) -> Received | None:
@@ -94,24 +92,29 @@ class Incoming:
     def _is_own(self, inbound: Inbound) -> bool:
         return self._outgoing.is_own(inbound.source.chat_id, inbound.message_id)
 
-    async def _accept(self, inbound: Inbound) -> bool:
-        """Store a message and return whether it is new; raise `NotStored` if it must be delivered again."""
+    async def _accept(self, received: Received) -> None:
+        """Store a message with its file; raise `NotStored` if it must be delivered again."""
+        inbound = received.inbound
+        make = partial(_with_file, received, self._downloads)
+        admission = await self._unstored.store(inbound.delivery_id, make, self._store)
+        self._is_storing = True
+        self._attempts.pop(str(inbound.delivery_id), None)
+        if admission is not None and admission.state == "refused":
+            self._tell_refusal(inbound, admission.message)
+
+    async def _store(self, inbound: Inbound) -> Admission:
         admission = check_stored(await self._receive(inbound))
         if admission.state == "known" and inbound.message_id is not None:
             # Another bot of this gateway may have had a message with this number in the chat: the update decides.
-            admission = check_stored(await self._receive(replace(inbound, message_id=None)))
-        self._is_storing = True
-        self._attempts.pop(str(inbound.delivery_id), None)
-        if admission.state == "refused":
-            self._tell_refusal(inbound, admission.message)
-        return admission.state == "accepted"
+            return await self._receive(replace(inbound, message_id=None))
+        return admission
 
     def _note_storing(self, error: Exception) -> None:
         if self._is_storing:
             warn(__name__, "messages of Telegram are not stored now, and stay there: %s", type(error).__name__)
         self._is_storing = False
 
-    def _has_failed_often(self, inbound: Inbound, error: Exception) -> bool:
+    async def _has_failed_often(self, inbound: Inbound, error: Exception) -> bool:
         """Count a failure and return whether the message is left out."""
         key = str(inbound.delivery_id)
         if len(self._attempts) > _MAX_REMEMBERED:
@@ -120,6 +123,8 @@ class Incoming:
         is_last = self._attempts[key] >= _MOST_ATTEMPTS
         outcome = "is left out" if is_last else "is tried again"
         warn(__name__, "message %s of Telegram failed and %s: %s", inbound.message_id, outcome, type(error).__name__)
+        if is_last:
+            await self._unstored.give_up(inbound.delivery_id)
         return is_last
 
     def _tell_refusal(self, inbound: Inbound, message: str) -> None:
@@ -138,17 +143,17 @@ class Incoming:
             warn(__name__, "a refusal was not sent: %s", error)
 
 
-async def _with_file(received: Received, downloads: Downloads) -> tuple[Inbound, Mapping[str, str] | None]:
+async def _with_file(received: Received, downloads: Downloads) -> Inbound:
     """Return a message with its file, which is stored; without it, if it cannot be had, and the text says so."""
     inbound = received.inbound
     if received.attachment is None:
-        return inbound, None
+        return inbound
     if not await downloads.are_wanted(inbound.source):
-        return replace(inbound, text=f"{inbound.text}\n[a file that was not received]".strip()), None
+        return replace(inbound, text=f"{inbound.text}\n[a file that was not received]".strip())
     file = await downloads.fetch(received.attachment)
     if isinstance(file, str):
-        return replace(inbound, text=f"{inbound.text}\n{file}".strip(), message_type="text"), None
-    return replace(inbound, media=(file,)), file
+        return replace(inbound, text=f"{inbound.text}\n{file}".strip(), message_type="text")
+    return replace(inbound, media=(file,))
 
 
 def _trim(remembered: OrderedDict[Any, Any]) -> None:

@@ -15,7 +15,7 @@ from hermes.gateway.platform import Platform
 from hermes.gateway.source import SessionSource
 from hermes.log import warn
 from hermes.platforms.base.adapter import BaseAdapter, Part
-from hermes.platforms.base.admissions import NotStored, check_stored
+from hermes.platforms.base.admissions import NotStored, Unstored
 from hermes.platforms.base.context import AdapterContext
 from hermes.platforms.base.http import HttpRequest, HttpResponse
 from hermes.platforms.base.in_order import InOrder
@@ -84,6 +84,7 @@ class WhatsAppAdapter(BaseAdapter):
         self._accepted: OrderedDict[str, None] = OrderedDict()
         self._texts: OrderedDict[str, str] = OrderedDict()
         """The texts of the last messages in both directions, which users quote."""
+        self._unstored = Unstored()
         self._told_at: OrderedDict[str, float] = OrderedDict()
         self._shown_at: OrderedDict[str, float] = OrderedDict()
         self._strangers: set[str] = set()
@@ -170,22 +171,24 @@ class WhatsAppAdapter(BaseAdapter):
             user_name=message.name,
             message_id=message.message_id,
         )
-        media, note = await self._files(message, source)
-        if self.receive is None:
-            raise NotStored("the gateway is stopping")
-        text = "\n".join(each for each in (message.text, note) if each)
-        admission = check_stored(await self.receive(self._inbound(message, source, text, media)))
+        admission = await self._unstored.store(
+            message.message_id, lambda: self._inbound(message, source), self._receive
+        )
         _remember(self._accepted, message.message_id, None)
         _remember(self._last, message.sender, message.message_id)
         _remember(self._texts, message.message_id, message.text[:_MAX_QUOTED], _MAX_TEXTS)
-        if admission.state == "refused":
+        if admission is not None and admission.state == "refused":
             await self._explain_refusal(message, admission)
 
-    def _inbound(
-        self, message: WhatsAppMessage, source: SessionSource, text: str, media: list[Mapping[str, str]]
-    ) -> Inbound:
+    async def _receive(self, inbound: Inbound) -> Admission:
+        if self.receive is None:
+            raise NotStored("the gateway is stopping")
+        return await self.receive(inbound)
+
+    async def _inbound(self, message: WhatsAppMessage, source: SessionSource) -> Inbound:
+        media, note = await self._files(message, source)
         return Inbound(
-            text,
+            "\n".join(each for each in (message.text, note) if each),
             source,
             message_id=message.message_id,
             delivery_id=message.message_id,
