@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.safety.approval import Approvals, Decision
+from hermes.agent.safety.paths import ResolvedPath, resolve_path
 from hermes.agent.safety.permits import Permits
+from hermes.agent.tools import context
 from hermes.config import Mode
 from tests.agent.tools.approving import command, refusal
 from tests.agent.tools.workbench import SESSION, Person, Workbench
@@ -213,6 +215,29 @@ class TestTerminal:
         (bench.work / ".env").write_text("KEY=1")
         bench.call("terminal", command="cat .env")
         assert [request.risk for request in bench.person.asked] == ["high"]
+
+    @pytest.mark.parametrize("name", ["notes", "id_rsa", "kubeconfig"])
+    def test_plain_word_that_names_a_protected_file_is_dangerous(self, bench: Workbench, name: str) -> None:
+        (bench.work / "secrets.json").write_text("{}")
+        if name == "notes":
+            (bench.work / name).symlink_to("secrets.json")
+        bench.call("terminal", command=f"strings {name}")
+        assert [request.risk for request in bench.person.asked] == ["high"]
+
+    def test_words_of_a_long_command_that_are_no_paths_are_not_looked_up(
+        self, bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        resolved: list[str] = []
+
+        def note(text: str, cwd: Path, user_home: Path) -> ResolvedPath:
+            resolved.append(text)
+            return resolve_path(text, cwd, user_home)
+
+        monkeypatch.setattr(context, "resolve_path", note)
+        text = " ".join(f"word{number} name.{number}" for number in range(2_000))
+        bench.call("terminal", command=f"cat > text <<'END'\n{text}\nEND")
+        assert [request.risk for request in bench.person.asked] == ["normal"]
+        assert len(resolved) < 20
 
     def test_every_command_outside_the_directory_needs_approval(self, bench: Workbench, tmp_path: Path) -> None:
         bench.call("terminal", command="ls", cwd=str(tmp_path))

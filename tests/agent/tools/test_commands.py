@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.agent.safety.commands import bare_command, is_read_only, plain_words, risk_of
+from hermes.agent.safety.commands import MAX_PATHS, bare_command, dangers_in, is_read_only, plain_words, risk_of
+from hermes.agent.safety.scanning.patterns import MAX_CHARACTERS
 
 ELSEWHERE = ("/", "..", "~")
 
@@ -213,6 +214,23 @@ def test_discarded_errors_are_no_protected_path() -> None:
 def test_very_long_command_is_classified() -> None:
     assert risk_of("git " * 50_000 + "; push --force", is_protected) == "normal"
     assert risk_of("echo " * 50_000 + "; rm x", is_protected) == "high"
+
+
+def test_more_paths_than_can_be_checked_in_time_are_dangerous() -> None:
+    checked: list[str] = []
+
+    def note(path: str) -> bool:
+        checked.append(path)
+        return False
+
+    many = " ".join(f"a/{number}" for number in range(MAX_PATHS + 1))
+    assert dangers_in(f"touch {many}", note) == ["names too many paths to be checked"]
+    assert checked == []
+
+
+def test_command_that_no_system_starts_is_not_read_further() -> None:
+    (danger,) = dangers_in("x" * MAX_CHARACTERS + " rm", is_protected)
+    assert danger.startswith("is too long")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hermes.agent.safety.scanning.patterns import find_patterns
+from hermes.agent.safety.scanning.patterns import MAX_CHARACTERS, find_patterns
 
 Risk = Literal["normal", "high"]
 
@@ -95,6 +95,8 @@ _SEPARATOR = re.compile(r"[\n;&|]")
 _TOKEN = re.compile(r"[^\s;&|<>()`$\"'{}]+")
 _PART = re.compile(r"[=@:,]")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+MAX_PATHS = 5_000
+"""Each path takes several calls of the system to check."""
 _HARMLESS_DEVICES = frozenset(
     f"/dev/{name}" for name in ("null", "zero", "random", "urandom", "stdin", "stdout", "stderr")
 )
@@ -155,15 +157,20 @@ def dangers_in(
     Each reason follows "it" in a sentence. The usual forms are recognized, not every one. `variables` are those that
     the shell of the command has.
     """
+    dangers = [each.text for each in find_patterns(command)]
+    if len(command) > MAX_CHARACTERS:
+        return dangers
     tokens = {*_TOKEN.findall(command), *_shell_words(command, variables or {})}
     programs = sorted({token.rpartition("/")[2] for token in tokens} & _DANGEROUS_PROGRAMS)
-    dangers = [each.text for each in find_patterns(command)]
     if programs:
         dangers.append(f"uses {', '.join(programs)}")
     dangers += [text for text, form in _DANGEROUS_FORMS.items() if form.search(command)]
     if any(map(_is_dangerous_git, _SEPARATOR.split(command))):
         dangers.append("lets git discard something")
-    if any(is_protected(part) for part in _parts(tokens) - _HARMLESS_DEVICES):
+    parts = _parts(tokens) - _HARMLESS_DEVICES
+    if sum(map(_is_path, parts)) > MAX_PATHS:
+        dangers.append("names too many paths to be checked")
+    elif any(map(is_protected, parts)):
         dangers.append("names a protected path")
     return dangers
 
@@ -182,6 +189,10 @@ def _shell_words(command: str, variables: Mapping[str, str]) -> list[str]:
 def _parts(tokens: Iterable[str]) -> set[str]:
     """Return tokens and what is between `=`, `@`, `:` and `,` in them: `--file=x`, `-F f=@x`, `-v x:/y`."""
     return {part for token in tokens for part in (token, *_PART.split(token)) if part}
+
+
+def _is_path(word: str) -> bool:
+    return "/" in word or word.startswith((".", "~"))
 
 
 def _is_dangerous_git(command: str) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,9 @@ WORKSPACES = "workspaces"
 
 _BESIDE_DATABASE = ("", "-wal", "-shm", "-journal")
 _NAMED_LIKE_SECRETS = "files with such names contain secrets or databases"
+
+_Places = tuple[str, ...]
+"""Paths with folded case, each with a slash at its end."""
 
 _TOP = Path("/")
 _MAX_LINKS = 40
@@ -67,6 +71,12 @@ def is_special(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
+def is_missing_here(word: str, directory: Path) -> bool:
+    """Whether a word could only name an entry of a directory, and names none: most words of a command are no paths."""
+    is_name = 0 < len(word) <= _MAX_CHARACTERS and "/" not in word and not word.startswith((".", "~"))
+    return is_name and not os.path.lexists(directory / word)
+
+
 def is_too_wide(root: Path, user_homes: Iterable[Path]) -> bool:
     """Whether a directory holds more than one project: a home directory, one above it, or a top-level one."""
     if len(root.parts) <= _TOP_LEVEL_PARTS or root == Path(SHARED_MEMORY) or _HOME_OF_ANYBODY.fullmatch(str(root)):
@@ -91,15 +101,15 @@ class ProtectedPlaces:
         homes = list(user_homes)
         self._workspace = _fold_case(root) if root is not None and is_workspace(root, hermes_home) else None
         self._databases = [f"{database}{suffix}" for suffix in _BESIDE_DATABASE] if database else []
-        self._homes = _both_ways(homes)
-        self._in_homes = _both_ways(home / each for home in homes for each in HOME_PLACES) | _behind_links(homes)
+        self._hidden = tuple(f"{each.rstrip('/')}/." for each in _both_ways(homes))
+        self._in_homes = _both_ways(home / each for home in homes for each in HOME_PLACES) + _behind_links(homes)
         self._of_hermes = _both_ways([hermes_home])
         self._of_system = _both_ways(map(Path, SYSTEM_PLACES))
         self._files = ProtectedFiles(homes, hermes_home, WORKSPACES, root)
 
     def reason(self, place: ResolvedPath) -> str | None:
         """Return why a place is protected, in words that follow "because", or None if it may be read."""
-        for path in (place.named, place.real, *place.links):
+        for path in dict.fromkeys((place.named, place.real, *place.links)):
             reason = self._reason(path)
             if reason is not None:
                 return reason
@@ -113,12 +123,12 @@ class ProtectedPlaces:
         folded = _fold_case(path)
         if _is_in(folded, self._of_system) and not folded.startswith(f"{SHARED_MEMORY}/"):
             return "it belongs to the system"
-        if self._workspace is not None and _is_in(folded, frozenset((self._workspace,))):
+        if self._workspace is not None and _is_in(folded, (f"{self._workspace}/",)):
             has_secrets = self._is_database(path) or has_secret_name(folded.removeprefix(self._workspace))
             return _NAMED_LIKE_SECRETS if has_secrets else None
         if _is_in(folded, self._of_hermes) or self._is_database(path):
             return "Hermes stores its own files there"
-        if _is_in(folded, self._in_homes) or any(_is_hidden_in(folded, home) for home in self._homes):
+        if _is_in(folded, self._in_homes) or folded.startswith(self._hidden):
             return "programs store keys, passwords and settings there"
         if has_secret_name(folded):
             return _NAMED_LIKE_SECRETS
@@ -126,12 +136,14 @@ class ProtectedPlaces:
 
     def _is_database(self, path: Path) -> bool:
         """Whether it is a file of the store, under any name: opening and closing it would release SQLite's locks."""
+        try:
+            status = path.stat()
+        except OSError:
+            return False  # it does not exist
         for each in self._databases:
-            try:
-                if os.path.samefile(path, each):
+            with suppress(OSError):  # there is none at the moment
+                if os.path.samestat(status, os.stat(each)):
                     return True
-            except OSError:
-                continue  # one of the two does not exist
         return False
 
 
@@ -151,12 +163,7 @@ def _follow_links(start: Path, text: str, links: list[Path]) -> Path:
     return real
 
 
-def _is_hidden_in(folded: str, home: str) -> bool:
-    """Whether a path is in a hidden entry of a home directory."""
-    return folded.startswith(f"{home.rstrip('/')}/.")
-
-
-def _behind_links(homes: list[Path]) -> frozenset[str]:
+def _behind_links(homes: list[Path]) -> _Places:
     """Return the targets of hidden links in home directories: keys may be stored on another disk."""
     found: list[Path] = []
     for home in homes:
@@ -167,13 +174,17 @@ def _behind_links(homes: list[Path]) -> frozenset[str]:
         except OSError:
             continue  # the directory does not exist or cannot be read
     real = (Path(os.path.realpath(each)) for each in found)
-    return frozenset(_fold_case(each) for each in real if not is_too_wide(each, homes))
+    return _places(each for each in real if not is_too_wide(each, homes))
 
 
-def _both_ways(paths: Iterable[Path]) -> frozenset[str]:
-    """Return paths as given and after following links, with folded case."""
+def _both_ways(paths: Iterable[Path]) -> _Places:
+    """Return paths as given and after following links."""
     listed = list(paths)
-    return frozenset(map(_fold_case, [*listed, *(Path(os.path.realpath(each)) for each in listed)]))
+    return _places([*listed, *(Path(os.path.realpath(each)) for each in listed)])
+
+
+def _places(paths: Iterable[Path]) -> _Places:
+    return tuple({f"{_fold_case(each)}/" for each in paths})
 
 
 def _fold_case(path: Path) -> str:
@@ -181,6 +192,6 @@ def _fold_case(path: Path) -> str:
     return str(path).casefold()
 
 
-def _is_in(folded: str, places: frozenset[str]) -> bool:
+def _is_in(folded: str, places: _Places) -> bool:
     """Whether a path is one of the places or inside one."""
-    return folded in places or any(folded.startswith(f"{place}/") for place in places)
+    return f"{folded}/".startswith(places)

@@ -147,9 +147,13 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
     """Return why a command may not run, or None if the user allows it."""
     from hermes.agent.safety.commands import bare_command, dangers_in
     from hermes.agent.safety.environment import command_environment
+    from hermes.agent.safety.paths import is_missing_here
+    from hermes.agent.safety.protected_names import has_secret_name
     from hermes.agent.safety.similar_commands import kind_of
 
     def is_protected(path: str) -> bool:
+        if is_missing_here(path, directory):
+            return has_secret_name(f"/{path.casefold()}")
         try:
             return context.protected.reason(context.resolve_path(path, directory)) is not None
         except InvalidValue:  # too long for a path
