@@ -32,6 +32,8 @@ class Conversation:
 
     principal: str
     digits: str
+    continues: str | None = None
+    """The session that it continues from its first message on, if it is known by the id of one that has no lane."""
 
     @property
     def id(self) -> str:
@@ -54,11 +56,11 @@ class Conversation:
         return build_session_key(self.source)
 
 
-def new_conversation(principal: str, idempotency_key: str | None = None) -> Conversation:
-    """Return a new conversation; with an idempotency key it is the same at every attempt."""
+def new_conversation(principal: str, idempotency_key: str | None = None, *, route: str = "retry") -> Conversation:
+    """Return a new conversation; with an idempotency key it is the same at every attempt on a route."""
     if idempotency_key is None:
         return Conversation(principal, secrets.token_hex(16))
-    return Conversation(principal, _digits("retry", principal, idempotency_key)[:32])
+    return Conversation(principal, _digits(route, principal, idempotency_key)[:32])
 
 
 def new_message_digits(idempotency_key: str | None) -> str:
@@ -70,8 +72,13 @@ def answered_message(principal: str, answer_id: str) -> tuple[Conversation, str]
     """Return the conversation and the message of the id of an answer; raise `ApiError` if it is none."""
     match = _ANSWER.fullmatch(answer_id)
     if match is None:
-        raise ApiError(404, "not_found", "there is no such response")
+        raise missing_response()
     return Conversation(principal, match[1]), match[2]
+
+
+def missing_response() -> ApiError:
+    """Return the error for a response that does not exist, or belongs to another principal."""
+    return ApiError(404, "not_found", "there is no such response")
 
 
 def text_mark(text: str) -> str:
@@ -92,17 +99,15 @@ async def named_conversation(db: AsyncSessionDB, principal: str, name: str) -> C
     chat = str((lane["origin"] or {}).get("chat_id", "")) if lane is not None else ""
     if chat.startswith(prefix):
         return Conversation(principal, chat.removeprefix(prefix))
-    conversation = Conversation(principal, _digits("session", principal, name)[:32])
-    if await db.lanes.get(conversation.key) is None:
-        await start(db, conversation)
-        await db.lanes.switch(conversation.key, name, owner=owner_of_principal(principal).stored)
-    return conversation
+    digits = _digits("session", principal, name)[:32]
+    is_new = await db.lanes.get(Conversation(principal, digits).key) is None
+    return Conversation(principal, digits, continues=name if is_new else None)
 
 
 async def start(db: AsyncSessionDB, conversation: Conversation, history: Sequence[dict[str, Any]] = ()) -> None:
     """Store a conversation with the messages that it begins with, if it does not exist."""
     owner, source = owner_of_principal(conversation.principal), conversation.source
-    session_id = f"{new_session_id()}{secrets.token_hex(8)}"
+    session_id = conversation.continues or f"{new_session_id()}{secrets.token_hex(8)}"
 
     def choose(row: LaneRow | None, now: float) -> Decision:
         if row is not None:
@@ -111,8 +116,11 @@ async def start(db: AsyncSessionDB, conversation: Conversation, history: Sequenc
         return Start(new, {"platform": PLATFORM, "chat_type": "dm", "origin": source.to_dict()})
 
     resolved = await db.lanes.resolve(conversation.key, choose)
-    if resolved.is_new_session and history:
-        await db.for_owner(owner).append_messages(session_id, history)
+    view = db.for_owner(owner)
+    if conversation.continues:
+        await view.reopen_session(session_id)
+    elif resolved.is_new_session and history:
+        await view.append_messages(session_id, history)
 
 
 async def sessions_of(db: AsyncSessionDB, principal: str, session_id: str) -> list[str]:

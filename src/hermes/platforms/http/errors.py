@@ -55,3 +55,8 @@ def error_of(error: HermesError) -> ApiError:
     if error.code == "query_budget_exceeded":
         return ApiError(400, error.code, "the search takes too long; search for rarer words", param="q")
     return ApiError(503, "unavailable", "the store is not available now; try again in a moment", {"Retry-After": "2"})
+
+
+def too_late() -> ApiError:
+    """Return the error for an answer that takes too long."""
+    return ApiError(504, "timeout", "the answer takes too long; fetch it later")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.gateway.engine.ports import Delivery, Inbound, Receipt
 from hermes.platforms.base.adapter import BaseAdapter
-from hermes.platforms.http.conversations import Conversation
-from hermes.platforms.http.errors import ApiError
+from hermes.platforms.http.conversations import Conversation, missing_response
+from hermes.platforms.http.errors import ApiError, too_late
 from hermes.platforms.http.principals import PLATFORM, owner_of_principal
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ApiAdapter(BaseAdapter):
         async for part in self.parts(conversation, message_id, before):
             answer = part if isinstance(part, Answer) else answer
         if answer is None:
-            raise ApiError(504, "timeout", "the answer takes too long; fetch it later")
+            raise too_late()
         return answer
 
     async def parts(
@@ -112,7 +112,7 @@ class ApiAdapter(BaseAdapter):
         """Return the stored answer to a message, or None if there is none yet; raise `ApiError` if the turn failed."""
         row = await self.message(conversation, message_id)
         if row is None:
-            raise ApiError(404, "not_found", "there is no such response")
+            raise missing_response()
         if row["state"] not in _OVER:
             return None
         text = await self._reply(conversation.key, row)

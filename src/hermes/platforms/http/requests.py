@@ -130,6 +130,14 @@ async def read_fields(request: Request) -> Fields:
         raise bad("the body is not JSON", "invalid_json") from None
 
 
+def idempotency_key(request: Request) -> str | None:
+    """Return what a client sends along with each attempt at a request; None if it sends nothing."""
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not 1 <= len(key) <= 255:
+        raise bad("Idempotency-Key must have 1 to 255 characters", param="Idempotency-Key")
+    return key
+
+
 def page_size(request: Request, usual: int = 20, most: int = 100) -> int:
     """Return the `limit` of a list."""
     text = request.query_params.get("limit", str(usual))

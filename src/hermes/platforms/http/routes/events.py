@@ -9,14 +9,13 @@ from typing import Any
 from starlette.responses import StreamingResponse
 
 from hermes.errors import HermesError
-from hermes.platforms.http.errors import ApiError, error_of
+from hermes.platforms.http.errors import ApiError, error_of, too_late
 from hermes.platforms.http.exchange import Answer
 from hermes.platforms.http.routes.shapes import MODEL, encode, failed_response, item, response_of, usage
 
 ALIVE_S = 15.0
 """A stream without events for so long gets a comment, so that no proxy takes it for dead."""
 _HEADERS = {"X-Accel-Buffering": "no"}
-_TOO_LATE = ApiError(504, "timeout", "the answer takes too long; fetch it later")
 
 
 async def deltas(parts: AsyncIterator[str | Answer]) -> AsyncIterator[str | Answer]:
@@ -32,7 +31,7 @@ async def deltas(parts: AsyncIterator[str | Answer]) -> AsyncIterator[str | Answ
         if isinstance(part, Answer):
             yield part
             return
-    raise _TOO_LATE
+    raise too_late()
 
 
 async def chunks(parts: AsyncIterator[str | Answer], head: Mapping[str, Any], *, has_usage: bool) -> AsyncIterator[str]:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from hermes.platforms.http.conversations import (
     Conversation,
     answered_message,
+    missing_response,
     named_conversation,
     new_conversation,
     new_message_digits,
@@ -23,7 +24,7 @@ from hermes.platforms.http.conversations import (
 )
 from hermes.platforms.http.errors import ApiError
 from hermes.platforms.http.exchange import Answer, ApiAdapter
-from hermes.platforms.http.requests import Fields, bad, read_fields
+from hermes.platforms.http.requests import Fields, bad, idempotency_key, read_fields
 from hermes.platforms.http.routes.events import chunks, response_events, stream
 from hermes.platforms.http.routes.shapes import (
     MODEL,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 SESSION_HEADER = "X-Hermes-Session-Id"
 MAX_INSTRUCTIONS = 200_000
-_NO_RESPONSE = ApiError(404, "not_found", "there is no such response")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Talk:
         conversation, message_id = answered_message(principal, request.path_params["response_id"])
         row = await self._adapter.message(conversation, message_id)
         if row is None:
-            raise _NO_RESPONSE
+            raise missing_response()
         head = response_head(conversation, message_id, None, row["accepted_at"])
         try:
             answer = await self._adapter.find_answer(conversation, message_id)
@@ -135,7 +135,7 @@ class Talk:
         self, request: Request, principal: str, messages: Sequence[dict[str, str]], name: str | None
     ) -> Said:
         """Store the last message in its conversation, which is created with the earlier ones if it is new."""
-        retry_key = _idempotency_key(request)
+        retry_key = idempotency_key(request)
         if name is None:
             conversation = new_conversation(principal, retry_key)
         else:
@@ -144,6 +144,8 @@ class Talk:
             conversation = await named_conversation(self._db, principal, name)
         text, message_id = messages[-1]["content"], new_message_digits(retry_key)
         async with self._saying.setdefault(conversation.key, asyncio.Lock()):
+            if conversation.continues:
+                await start(self._db, conversation)
             before = await self._db.lanes.get(conversation.key)
             known = None if retry_key is None else await self._adapter.message(conversation, message_id)
             if known is not None:
@@ -178,14 +180,14 @@ class Talk:
                 raise bad("previous_response_id and conversation exclude each other", param="conversation")
             conversation, message_id = answered_message(principal, previous)
             if await self._adapter.message(conversation, message_id) is None:
-                raise _NO_RESPONSE
+                raise missing_response()
             return conversation.id
         if name is None:
             return header
         conversation = await named_conversation(self._db, principal, name)
-        if await self._db.lanes.get(conversation.key) is None:
+        if not conversation.continues and await self._db.lanes.get(conversation.key) is None:
             raise ApiError(404, "not_found", "there is no such conversation", param="conversation")
-        return conversation.id
+        return name
 
 
 def _refuse_unsupported(data: Fields) -> None:
@@ -205,10 +207,3 @@ def _refuse_unsupported(data: Fields) -> None:
 async def _wait_until_left(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get("Idempotency-Key")
-    if key is not None and not 1 <= len(key) <= 255:
-        raise bad("Idempotency-Key must have 1 to 255 characters", param="Idempotency-Key")
-    return key
