@@ -30,6 +30,12 @@ _GIVEN_MESSAGE: dict[str, Any] = {
     "required": ["role", "content"],
 }
 _MESSAGES: dict[str, Any] = {"type": "array", "items": _GIVEN_MESSAGE, "minItems": 1, "maxItems": 2000}
+_RETRY: dict[str, Any] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {**_STRING, "minLength": 1, "maxLength": 255},
+}
 
 
 def document() -> dict[str, Any]:
@@ -42,19 +48,14 @@ def document() -> dict[str, Any]:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             "schemas": _schemas(),
         },
-        "paths": _paths(),
+        "paths": {**_talk(), **_conversations(), **_sessions()},
     }
 
 
-def _paths() -> dict[str, Any]:
-    session, conversation = "/v1/sessions/{session_id}", "/v1/conversations/{conversation_id}"
-    retry = _parameter("Idempotency-Key", "header", {**_STRING, "minLength": 1, "maxLength": 255})
+def _talk() -> dict[str, Any]:
     named = _parameter(
         "X-Hermes-Session-Id", "header", {**_STRING, "minLength": 1, "maxLength": 256, "pattern": "^[!-~]+$"}
     )
-    after_number = _parameter("after", "query", {**_STRING, "pattern": "^[0-9]{1,17}$"})
-    after_item = _parameter("after", "query", {**_STRING, "pattern": "^msg_[0-9]{1,17}$"})
-    order = _parameter("order", "query", {"enum": ["asc", "desc"]})
     return {
         "/v1/models": {"get": _operation("List the models", "ModelList")},
         "/v1/models/{model}": {"get": _operation("Return a model", "Model", ["model"])},
@@ -62,7 +63,7 @@ def _paths() -> dict[str, Any]:
             "post": _operation(
                 "Answer a chat",
                 "ChatCompletion",
-                others=[retry, named],
+                others=[_RETRY, named],
                 body={"messages": _MESSAGES, "stream": _FLAG},
             )
         },
@@ -70,7 +71,7 @@ def _paths() -> dict[str, Any]:
             "post": _operation(
                 "Answer an input",
                 "Response",
-                others=[retry, named],
+                others=[_RETRY, named],
                 body={
                     "input": {"anyOf": [_TEXT, _MESSAGES]},
                     "stream": _FLAG,
@@ -82,23 +83,38 @@ def _paths() -> dict[str, Any]:
             )
         },
         "/v1/responses/{response_id}": {"get": _operation("Return a response", "Response", ["response_id"])},
+    }
+
+
+def _conversations() -> dict[str, Any]:
+    one, order = "/v1/conversations/{conversation_id}", _parameter("order", "query", {"enum": ["asc", "desc"]})
+    return {
         "/v1/conversations": {
             "post": _operation(
-                "Create a conversation", "Conversation", others=[retry], body={"items": _MESSAGES}, needed=[]
+                "Create a conversation", "Conversation", others=[_RETRY], body={"items": _MESSAGES}, needed=[]
             )
         },
-        conversation: {
+        one: {
             "get": _operation("Return a conversation", "Conversation", ["conversation_id"]),
             "delete": _operation("Delete a conversation", "Deleted", ["conversation_id"]),
         },
-        f"{conversation}/items": {
+        f"{one}/items": {
             "get": _operation(
-                "List the messages of a conversation", "ItemList", ["conversation_id"], [_limit(100), after_item, order]
+                "List the messages of a conversation",
+                "ItemList",
+                ["conversation_id"],
+                [_limit(100), _after("msg_"), order],
             )
         },
-        f"{conversation}/items/{{item_id}}": {
+        f"{one}/items/{{item_id}}": {
             "get": _operation("Return a message of a conversation", "Item", ["conversation_id", "item_id"])
         },
+    }
+
+
+def _sessions() -> dict[str, Any]:
+    one = "/v1/sessions/{session_id}"
+    return {
         "/v1/sessions": {
             "get": _operation(
                 "List the sessions", "SessionList", others=[_limit(200), _parameter("after", "query", _STRING)]
@@ -111,22 +127,20 @@ def _paths() -> dict[str, Any]:
                 others=[_limit(100), _parameter("q", "query", {**_TEXT, "maxLength": 500}, is_needed=True)],
             )
         },
-        session: {
+        one: {
             "get": _operation("Return a session", "Session", ["session_id"]),
             "patch": _operation("Rename a session", "Session", ["session_id"], body={"title": _TITLE}),
             "delete": _operation("Delete a session", "Deleted", ["session_id"]),
         },
-        f"{session}/messages": {
-            "get": _operation(
-                "List the messages of a session", "MessageList", ["session_id"], [_limit(500), after_number]
-            )
+        f"{one}/messages": {
+            "get": _operation("List the messages of a session", "MessageList", ["session_id"], [_limit(500), _after()])
         },
-        f"{session}/fork": {
+        f"{one}/fork": {
             "post": _operation(
                 "Copy a session", "Session", ["session_id"], body={"title": _TITLE}, needed=[], success="201"
             )
         },
-        f"{session}/export": {"get": _operation("Export a session", "Export", ["session_id"])},
+        f"{one}/export": {"get": _operation("Export a session", "Export", ["session_id"])},
     }
 
 
@@ -223,6 +237,10 @@ def _operation(
 
 def _parameter(name: str, place: str, schema: dict[str, Any], *, is_needed: bool = False) -> dict[str, Any]:
     return {"name": name, "in": place, "required": is_needed, "schema": schema}
+
+
+def _after(prefix: str = "") -> dict[str, Any]:
+    return _parameter("after", "query", {**_STRING, "pattern": f"^{prefix}[0-9]{{1,17}}$"})
 
 
 def _limit(most: int) -> dict[str, Any]:
