@@ -20,6 +20,8 @@ from hermes_state import SessionDB
 from tests.support.waiting import LIMIT_S
 
 QUICK = LocalSettings(poll_s=0.02, retry_s=0.02)
+MESSAGE = {"type": "message", "message_id": "m1", "chat_id": "c1", "user_id": "u1", "text": "hello"}
+SUBSCRIBE = {"type": "subscribe", "chat_id": "c1"}
 
 
 def run(test: Coroutine[Any, Any, None], limit_s: float = 3 * LIMIT_S) -> None:
