@@ -318,3 +318,19 @@ def test_every_text_becomes_html_that_telegram_takes(text: str) -> None:
 def test_text_without_formatting_is_shown_exactly() -> None:
     text = "1 < 2 && a_b != *c  \n\n  - item\n> quote\n| a | b |"
     assert plain_text(to_html(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see [the `foo` docs](https://x.org) and `a`", "see the foo docs and a"),
+        ("[`a`/`b`](https://x.org/1)", "a/b"),
+        ("[`<a>`](https://x.org)", "<a>"),
+    ],
+)
+def test_code_in_the_label_of_a_link_is_shown(text: str, shown: str) -> None:
+    assert plain_text(to_html(text)) == shown
+
+
+def test_address_of_a_link_with_backticks_stays() -> None:
+    assert to_html("[x](https://x.org/`b`?q=`c`)") == '<a href="https://x.org/`b`?q=`c`">x</a>'

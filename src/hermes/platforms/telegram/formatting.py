@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from typing import NamedTuple
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]{0,40})[^\n]*$")
 _CODE = re.compile(r"(?<!`)(`{1,8})(?!`)([^`\n]{1,4000})\1(?!`)")
@@ -19,6 +20,16 @@ _STYLES = (
 )
 _CONTROLS = {number: None for number in (*range(32), 127) if chr(number) not in "\t\n\r"}
 _MARK = re.compile("\ue000([0-9]{1,6})\ue001")
+
+
+class _Piece(NamedTuple):
+    """A finished piece of HTML, which a mark stands for in the text."""
+
+    made: str
+    shown: str = ""
+    """What people see of it."""
+    source: str = ""
+    """What the text had there."""
 
 
 def utf16_length(text: str) -> int:
@@ -40,14 +51,14 @@ def sendable(text: str) -> str:
 def to_html(text: str) -> str:
     """Return a text with its code, headings, links and emphasis as HTML; everything else is shown as it is."""
     text = text.replace("\ue000", "").replace("\ue001", "")
-    done: list[str] = []
+    done: list[_Piece] = []
     lines: list[str] = []
     code: list[str] | None = None
     marker = language = ""
     for line in text.split("\n"):
         fence = _FENCE.match(line)
         if code is not None and line.strip().startswith(marker) and not line.strip().strip(marker[0]):
-            lines.append(_keep(done, _block(code, language)))
+            lines.append(_keep(done, _Piece(_block(code, language))))
             code = None
         elif code is not None:
             code.append(line)
@@ -56,13 +67,13 @@ def to_html(text: str) -> str:
         else:
             lines.append(_line(line, done))
     if code is not None:
-        lines.append(_keep(done, _block(code, language)))
-    return _MARK.sub(lambda match: done[int(match[1])], "\n".join(lines))
+        lines.append(_keep(done, _Piece(_block(code, language))))
+    return _MARK.sub(lambda match: done[int(match[1])].made, "\n".join(lines))
 
 
-def _line(line: str, done: list[str]) -> str:
-    line = _CODE.sub(lambda match: _keep(done, f"<code>{html.escape(match[2].strip(), False)}</code>"), line)
-    line = _LINK.sub(lambda match: _keep(done, _link(match[1], match[2])), line)
+def _line(line: str, done: list[_Piece]) -> str:
+    line = _CODE.sub(lambda match: _keep(done, _code(match[2].strip(), match[0])), line)
+    line = _LINK.sub(lambda match: _keep(done, _link(match[1], match[2], done)), line)
     heading = _HEADING.match(line)
     line = _emphasis(html.escape(heading[1] if heading else line, False))
     return f"<b>{line.replace('<b>', '').replace('</b>', '')}</b>" if heading else line
@@ -86,8 +97,15 @@ def _styled(match: re.Match[str], tag: str) -> str:
     return match[0] if depth else f"<{tag}>{inner}</{tag}>"
 
 
-def _link(label: str, address: str) -> str:
-    return f'<a href="{html.escape(address)}">{html.escape(_MARK.sub("", label), False) or html.escape(address)}</a>'
+def _code(shown: str, source: str) -> _Piece:
+    return _Piece(f"<code>{html.escape(shown, False)}</code>", shown, source)
+
+
+def _link(label: str, address: str, done: list[_Piece]) -> _Piece:
+    """Return a link; Telegram shows no code in its label, so that the label has the text of the code."""
+    label = _MARK.sub(lambda match: done[int(match[1])].shown, label)
+    address = _MARK.sub(lambda match: done[int(match[1])].source, address)
+    return _Piece(f'<a href="{html.escape(address)}">{html.escape(label, False) or html.escape(address)}</a>')
 
 
 def _block(lines: list[str], language: str) -> str:
@@ -97,7 +115,7 @@ def _block(lines: list[str], language: str) -> str:
     return f"<pre>{code}</pre>"
 
 
-def _keep(done: list[str], made: str) -> str:
+def _keep(done: list[_Piece], piece: _Piece) -> str:
     """Put a finished piece away and return the mark that stands for it."""
-    done.append(made)
+    done.append(piece)
     return f"\ue000{len(done) - 1}\ue001"
