@@ -327,6 +327,21 @@ def test_tokens_of_a_turn_count_for_the_next_one(run: RunScenario) -> None:
     run(scenario, config=with_limits(tokens_per_user=500))
 
 
+def test_a_turn_that_a_newer_message_interrupts_does_not_escape_the_limit(run: RunScenario) -> None:
+    async def scenario(node: EngineNode) -> None:
+        uids = [await node.say("one")]
+        await node.brain.next_turn()
+        uids.append(await node.say("two"))
+        assert (await node.brain.next_turn()).texts == ["one", "two"]
+        uids.append(await node.say("three"))
+        await node.idle()
+        assert len(node.brain.turns) == 2
+        assert "Your 2 turns of today are used up" in (await node.texts())[-1]
+        assert await node.states(*uids) == ["discarded"] * 3
+
+    run(scenario, config=with_limits(turns_per_user=2))
+
+
 def test_an_approved_call_runs_although_the_limit_is_reached(run: RunScenario) -> None:
     async def scenario(node: EngineNode) -> None:
         node.brain.auto = lambda request: "answer"

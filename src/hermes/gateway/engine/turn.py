@@ -262,9 +262,10 @@ class LaneTurn:
         """Return why the turn may not run.
 
         A turn that continues after a crash was counted before, and one after an approval is the will of its approver.
+        One with a newer message counts, or a user could interrupt one turn without end.
         """
         limits = self._parts.limits
-        if limits is None or any(each.starts or each.approval_id for each in self.messages):
+        if limits is None or all(each.starts or each.approval_id for each in self.messages):
             return None
         return await limits.begin(session.owner, self.messages[-1].source, self._parts.clock())
 
