@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.gateway.engine.engine_node import (
     GROUP_BOB,
     GROUP_CAROL,
     EngineNode,
+    running,
     shared_chats,
     texts_of,
 )
@@ -316,6 +318,47 @@ def test_no_more_turns_run_at_a_time_than_allowed_and_the_oldest_lane_is_next(ru
         await node.idle()
 
     run(scenario, max_turns=1)
+
+
+def test_a_chat_that_never_becomes_quiet_does_not_keep_its_turn_from_older_messages_of_others(run: RunScenario) -> None:
+    async def scenario(node: EngineNode) -> None:
+        await node.say("one", ALICE)
+        turn = await node.brain.next_turn()
+        await node.say("other", BOB)
+        await node.say("two", ALICE)
+        turn.answer()
+        for expected in ("other", "two"):
+            turn = await node.brain.next_turn()
+            assert turn.texts == [expected]
+            turn.answer()
+        await node.idle()
+
+    run(scenario, max_turns=1, mode="queue")
+
+
+def test_a_chat_that_never_becomes_quiet_does_not_keep_its_turn_from_the_lane_of_a_dead_node(
+    make_node: Callable[..., EngineNode],
+) -> None:
+    async def main() -> None:
+        node, dead = make_node(max_turns=1, mode="queue"), make_node(name="n2")
+        async with running(node):
+            await node.say("first")
+            turn = await node.brain.next_turn()
+            await dead.say("of a dead node", BOB)
+            assert await dead.db.turns.claim_next(dead.parts.settings.holder, 0.0) is not None
+            for number in range(40):
+                await node.say(f"/queue number {number}")
+            turns = 0
+            while turn.texts != ["of a dead node"]:
+                turn.answer()
+                turns += 1
+                turn = await node.brain.next_turn()
+            assert turns < 20
+            node.brain.auto = lambda request: "answer"
+            turn.answer()
+            await node.idle()
+
+    asyncio.run(main())
 
 
 def test_a_chat_learns_that_a_long_turn_still_runs_at_longer_and_longer_intervals(

@@ -105,6 +105,16 @@ class LaneActor:
             if is_freed:
                 return True
             rows = await self._read_waiting()
+            if rows and self._parts.is_full() and await self._is_overtaking(rows[0]["id"]):
+                return False
+
+    async def _is_overtaking(self, message_id: int) -> bool:
+        """Whether another lane waits for a free turn, with an older message than the next one here, or after a crash.
+
+        Without this a chat that never becomes quiet would keep its turn from the other chats.
+        """
+        seen = await self._parts.db.turns.peek()
+        return 0 < seen.ready_id < message_id or 0 < seen.first_lease_until <= seen.now
 
     def _note_waiting(self, waiting: Sequence[Message], step: Step) -> None:
         """Note what waits at the start of a step; a command behind the messages of a turn can still stop it."""
@@ -375,11 +385,11 @@ class LaneActor:
         self._parts.delivered()
 
     def _reply(self, key: str, text: str, messages: Sequence[Message]) -> Intent:
-        return reply_intent(key, text, messages, self.key, _account(messages[-1]), self._parts.settings.reply_ttl_s)
+        return reply_intent(key, text, messages, self.key, messages[-1].account, self._parts.settings.reply_ttl_s)
 
     def _notice(self, key: str, text: str, message: Message) -> Intent:
         ttl_s = self._parts.settings.reply_ttl_s
-        return notice_intent(key, text, message.source, _account(message), ttl_s, self.key)
+        return notice_intent(key, text, message.source, message.account, ttl_s, self.key)
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
@@ -387,7 +397,3 @@ async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()
-
-
-def _account(message: Message) -> str:
-    return message.row["account"] if message.row is not None else ""

@@ -85,6 +85,10 @@ class Dispatcher:
         self._is_stopped = True
         self._wake.set()
 
+    def is_full(self) -> bool:
+        """Whether as many actors run as may run."""
+        return len(self._tasks) >= self._parts.settings.max_turns
+
     async def settle(self, timeout_s: float | None = None) -> bool:
         """Wait until no actor runs; return False after the time."""
         try:
@@ -109,7 +113,7 @@ class Dispatcher:
                     continue
                 self._has_news = True
                 self._wake.set()
-                await asyncio.sleep(FULL_S if self._is_full() else CLAIM_S)
+                await asyncio.sleep(FULL_S if self.is_full() else CLAIM_S)
             except Exception as error:  # noqa: BLE001 - messages of other nodes would not be seen
                 self._watching_fails.failed(error)
                 await asyncio.sleep(LOOK_S)
@@ -131,7 +135,7 @@ class Dispatcher:
 
     async def _claim_all(self) -> None:
         settings = self._parts.settings
-        while not (self._is_full() or self._is_stopped or self._parts.draining.is_set()):
+        while not (self.is_full() or self._is_stopped or self._parts.draining.is_set()):
             arrived: set[str] = set()
             self._claiming = arrived
             try:
@@ -145,10 +149,6 @@ class Dispatcher:
             actor = self._start(claim)
             if actor.key in arrived:  # the claim may have been too early to see the message
                 actor.mailbox.set()
-
-    def _is_full(self) -> bool:
-        """Whether as many actors run as may run."""
-        return len(self._tasks) >= self._parts.settings.max_turns
 
     def _start(self, claim: Claim) -> LaneActor:
         actor = LaneActor(self._parts, claim)

@@ -175,9 +175,8 @@ def _reset_notice(parts: EngineParts, entry: SessionEntry, message: Message, key
     if not is_wanted:
         return None
     text = texts.reset_notice(entry.auto_reset_reason, policy.idle_minutes, policy.at_hour)
-    account = message.row["account"] if message.row is not None else ""
     ttl_s = parts.settings.reply_ttl_s
-    return notice_intent(f"notice:reset:{entry.session_id}", text, message.source, account, ttl_s, key)
+    return notice_intent(f"notice:reset:{entry.session_id}", text, message.source, message.account, ttl_s, key)
 
 
 def _key_of(parts: EngineParts, source: SessionSource) -> str:

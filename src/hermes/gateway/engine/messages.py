@@ -41,6 +41,11 @@ class Message:
         """The user who wrote it; in a private chat without a user id, the chat."""
         return self.source.participant or f"chat:{self.source.chat_id}"
 
+    @property
+    def account(self) -> str:
+        """The account of the platform that has received it."""
+        return "" if self.row is None else self.row["account"]
+
 
 def encode_payload(
     inbound: Inbound, *, command: str | None = None, args: str = "", text: str | None = None

@@ -306,7 +306,7 @@ class LaneTurn:
 
     def _typing(self) -> Callable[[], Awaitable[None]] | None:
         source = self.messages[-1].source
-        adapter = self._parts.adapters.get((source.platform.value, self._account()))
+        adapter = self._parts.adapters.get((source.platform.value, self.messages[-1].account))
         if adapter is None:
             return None
 
@@ -324,20 +324,16 @@ class LaneTurn:
         self._long_notices += 1
         text, ttl_s = texts.still_works(seconds, self.running.activity), self._parts.settings.reply_ttl_s
         key = f"notice:works:{self.turn_id}:{self._long_notices}"
-        await self._parts.db.outbox.intend(notice_intent(key, text, last.source, self._account(), ttl_s, self._key))
+        await self._parts.db.outbox.intend(notice_intent(key, text, last.source, last.account, ttl_s, self._key))
         self._parts.delivered()
 
     def _reply(self, text: str, key: str | None = None, messages: Sequence[Message] = ()) -> Intent:
         ttl_s, answered = self._parts.settings.reply_ttl_s, messages or self.messages
-        return reply_intent(key or self._reply_key, text, answered, self._key, self._account(), ttl_s)
+        return reply_intent(key or self._reply_key, text, answered, self._key, self.messages[-1].account, ttl_s)
 
     def _notices(self, result: TurnResult) -> list[Intent]:
-        source, ttl_s = self.messages[-1].source, self._parts.settings.reply_ttl_s
+        last, ttl_s = self.messages[-1], self._parts.settings.reply_ttl_s
         return [
-            notice_intent(f"notice:turn:{self.turn_id}:{number}", text, source, self._account(), ttl_s, self._key)
+            notice_intent(f"notice:turn:{self.turn_id}:{number}", text, last.source, last.account, ttl_s, self._key)
             for number, text in enumerate(result.notices)
         ]
-
-    def _account(self) -> str:
-        row = self.messages[-1].row
-        return "" if row is None else row["account"]
