@@ -213,7 +213,46 @@ def test_discarded_errors_are_no_protected_path() -> None:
 
 def test_very_long_command_is_classified() -> None:
     assert risk_of("git " * 50_000 + "; push --force", is_protected) == "normal"
+    assert risk_of("git commit " * 30_000, is_protected) == "normal"
     assert risk_of("echo " * 50_000 + "; rm x", is_protected) == "high"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'git commit -m "kill the old worker; rm its secret files"',
+        "git add -A && git commit -am 'never push --force' -m \"eval is gone\" && git push",
+        "git -C src commit --message='mount and dd'",
+        'git tag -a v1 -m "rm old"',
+        "git checkout main",
+        "git gc",
+    ],
+)
+def test_message_of_a_commit_is_no_command(command: str) -> None:
+    assert dangers_in(command, is_protected) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'git commit -m "x" && rm -rf y',
+        'git commit -m "$(rm x)"',
+        'git commit -m "`rm x`"',
+        "git commit -m 'a' -m b\"'; rm -rf x; echo '\"",
+        "x='git commit -m '; rm -rf y; echo ''",
+        'echo "git commit -m "; rm -rf x; echo ""',
+        'git commit -F secret -m "x"',
+        'git commit -m "a\\"; rm -rf x; echo \\""',
+        'echo \\"git commit -m "x" rm',
+        "git checkout .",
+        "git checkout HEAD ./",
+        "git reflog expire --all",
+        "git gc --prune=now",
+        "git update-ref -d HEAD",
+    ],
+)
+def test_what_is_beside_a_message_counts(command: str) -> None:
+    assert risk_of(command, is_protected) == "high"
 
 
 def test_more_paths_than_can_be_checked_in_time_are_dangerous() -> None:

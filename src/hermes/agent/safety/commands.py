@@ -89,8 +89,15 @@ _GIT = re.compile(r"\bgit\b")
 _GIT_FORMS = re.compile(
     rf"\bpush\b{_SAME}\s(?:-f|-d|--force|--delete|--mirror|--prune|\+|:)|\breset\b{_SAME}\s--hard|\bclean\b"
     rf"|\b(?:branch|tag)\b{_SAME}\s(?:-[dD]|--delete)\b|\b(?:checkout|switch)\b{_SAME}\s(?:-f\b|--(?:force|discard-changes)?(?:\s|\Z))"
+    rf"|\bcheckout\b{_SAME}\s\./?(?:\s|\Z)|\breflog\s+(?:expire|delete)\b|\bupdate-ref\s+-d\b|\bgc\b{_SAME}\s--prune=(?:now|all)"
     r"|(?<=git )restore\b|\bstash\s+(?:drop|clear)\b|\bworktree\s+remove\b|\bfilter-branch\b"
 )
+_COMMIT_MESSAGE = re.compile(
+    r"""\A([^"'`\\$<\n]{0,400}?\bgit\s+(?:-C\s+[\w./-]+\s+)?(?:commit|tag)\b[^"'`\\$<>;&|\n]{0,200}?\s(?:-[a-z]{0,4}m|--message)(?:\s+|=))"""
+    r"""(?:"[^"\\$`]*"|'[^']*')"""
+)
+"""A message of a commit in plain quotes, with no quote before it: a shell reads nothing in it."""
+_MAX_MESSAGES = 8
 _SEPARATOR = re.compile(r"[\n;&|]")
 _TOKEN = re.compile(r"[^\s;&|<>()`$\"'{}]+")
 _PART = re.compile(r"[=@:,]")
@@ -160,6 +167,7 @@ def dangers_in(
     dangers = [each.text for each in find_patterns(command)]
     if len(command) > MAX_CHARACTERS:
         return dangers
+    command = _without_messages(command)
     tokens = {*_TOKEN.findall(command), *_shell_words(command, variables or {})}
     programs = sorted({token.rpartition("/")[2] for token in tokens} & _DANGEROUS_PROGRAMS)
     if programs:
@@ -173,6 +181,15 @@ def dangers_in(
     elif any(map(is_protected, parts)):
         dangers.append("names a protected path")
     return dangers
+
+
+def _without_messages(command: str) -> str:
+    """Return a command with a word instead of each message of a commit, which may mention any program and any path."""
+    for _ in range(_MAX_MESSAGES):
+        command, count = _COMMIT_MESSAGE.subn(r"\1message", command)
+        if not count:
+            break
+    return command
 
 
 def _shell_words(command: str, variables: Mapping[str, str]) -> list[str]:

@@ -19,6 +19,8 @@ from hermes.agent.safety.scanning.shell_text import Stage, read_shell_text
 _COPIERS = frozenset({"tee", "sponge", "dd"})
 _MOVERS = frozenset({"mv", "cp", "install", "ln"})
 _UNPACKERS = frozenset({"tar", "bsdtar", "gtar", "cpio", "unzip", "7z", "7za", "unar"})
+_INPUT = re.compile(r"/dev/(?:stdin|fd/\d+)|/proc/self/fd/\d+")
+"""Names of what is piped into a program: a link to it, or a copy of it, is as good as a download."""
 _PIPE_MAKERS = frozenset({"mkfifo", "mknod"})
 _HELD = re.compile(r"[A-Za-z_]\w*\+?=.*\0.*", re.DOTALL)
 _READ_INTO = frozenset({"read", "mapfile", "readarray"})
@@ -34,9 +36,9 @@ class Downloads:
 
     def __init__(self, stages: Sequence[Stage], variables: Mapping[str, str]) -> None:
         self.variables = dict(variables)
+        """Variables with such a text, each with the program that returned it."""
         self.inherited = frozenset(variables)
         """Those that the command around this text has; only an interpreter runs them here."""
-        """Variables with such a text, each with the program that returned it."""
         self.has_unpacked = False
         """Whether files were unpacked or cloned whose names are not known."""
         self.is_open = False
@@ -74,10 +76,10 @@ class Downloads:
         elif program in _PIPE_MAKERS:
             self._files |= _paths(stage.words[1:])
         behind = programs_in(stage.words, program)
-        has_stored = any(map(self.is_stored, stage.words))
+        has_stored = any(self.is_stored(each) or _INPUT.fullmatch(each) for each in stage.words)
         if has_stored and _MOVERS.intersection(behind):
             self._files |= _paths(stage.words[-1:])
-        if _UNPACKERS.intersection(behind) and (has_stored or (self._is_download and stage.is_fed)):
+        if _UNPACKERS.intersection(behind) and (has_stored or (self._is_download and stage.is_fed) or reader_of(stage)):
             self.has_unpacked = True
         if "git" in behind and "clone" in stage.words and any(map(_PLACE.fullmatch, stage.words)):
             self.has_unpacked = True

@@ -8,11 +8,13 @@ from itertools import dropwhile, pairwise
 
 from hermes.agent.safety.scanning.downloads import Downloads, reader_of
 from hermes.agent.safety.scanning.findings import Finding
+from hermes.agent.safety.scanning.own_programs import has_own_program
 from hermes.agent.safety.scanning.programs import (
     ASSIGNMENT,
     MAX_WORDS,
     WITH_ARGUMENT,
     base_name,
+    is_computed,
     is_interpreter,
     program_of,
     programs_in,
@@ -32,6 +34,12 @@ _INSTALLERS = re.compile(
     r"dpkg|rpm|apk|pacman|apt(?:-get)?|dnf|yum|zypper|brew|installer|pip[\d.]*|pipx|npm|gem|snap|flatpak"
 )
 """Programs that run what is in the packages that they install."""
+_RUNNERS = re.compile(r"deno|bunx?|npx|pnpx|uvx?|pipx")
+"""Programs that run what is at an address."""
+_VERBS = frozenset({"run", "x", "exec", "dlx", "install", "add", "tool", "i"})
+_ADDRESS = re.compile(r"https?://\S+")
+_ADDRESS_OPTION = re.compile(r"-[ifrc]|--(?:[a-z]+-)*(?:url|links|index|proxy|registry|host|config)")
+"""Options whose value is an address that is not run."""
 _SHELL_OPTION = re.compile(r"-[A-Za-z]{0,8}[si]|--shell|--login")
 _LETTER = re.compile(r"-[A-Za-z]{1,3}")
 """An option that may have the next word as its value."""
@@ -129,7 +137,9 @@ def _of_stage(stage: Stage, program: str) -> Iterator[Finding]:
     """Yield what one stage alone shows."""
     if stage.is_fed and COMPUTED in program:
         yield Finding(RULE_PIPE, "pipes text into a program whose name is only known when it runs")
-    elif stage.is_fed and (is_interpreter(program) or _runs_input(stage, program)):
+    elif stage.is_fed and (
+        (is_interpreter(program) and not has_own_program(stage.words)) or _runs_input(stage, program)
+    ):
         yield Finding(RULE_PIPE, f"pipes text into {_shown(program)}, which may run it")
     elif stage.is_fed and _starts_shell(stage.words):
         yield Finding(RULE_PIPE, f"pipes text into {_shown(program)}, which starts a shell")
@@ -142,7 +152,7 @@ def _of_stage(stage: Stage, program: str) -> Iterator[Finding]:
     if is_interpreter(program) and any(_OBTAINS.search(each) and _RUNS.search(each) for each in stage.words):
         yield Finding(RULE_DOWNLOAD, f"lets {_shown(program)} run text that it downloads or decodes")
     runs_file = is_interpreter(program) or (stage.is_from_process and program in ("make", "gmake"))
-    if not stage.inner or not (runs_file or program.startswith(COMPUTED)):
+    if not stage.inner or not (runs_file or is_computed(program)):
         return
     reader = reader_of(stage)
     if reader:
@@ -158,7 +168,11 @@ def _of_downloads(stage: Stage, program: str, downloads: Downloads, used: set[st
         for name in sorted(used.intersection(downloads.variables).difference(passed_over)):
             reader = downloads.variables[name]
             yield Finding(RULE_SUBSTITUTION, f"runs what {_shown(reader)} returns, through ${name}")
-    installer = next(filter(_INSTALLERS.fullmatch, programs_in(stage.words, program)), "")
+    behind = programs_in(stage.words, program)
+    installer = next(filter(_INSTALLERS.fullmatch, behind), "")
+    runner = installer or next(filter(_RUNNERS.fullmatch, behind), "")
+    if runner and (address := _run_address(stage.words, runner)):
+        yield Finding(RULE_DOWNLOAD, f"lets {_shown(runner)} run what is at {_shown(address)}")
     if not program or not (is_interpreter(program) or installer or _is_run(program, stage.words)):
         return
     if downloads.is_open and is_interpreter(program):
@@ -171,6 +185,18 @@ def _of_downloads(stage: Stage, program: str, downloads: Downloads, used: set[st
         yield Finding(RULE_DOWNLOAD, f"{verb} {shown}, which the same command downloads or decodes")
     if downloads.has_unpacked and not stored and (script := _script(program, stage.words)):
         yield Finding(RULE_DOWNLOAD, f"runs {_shown(script)} after it has unpacked or cloned other files")
+
+
+def _run_address(words: Sequence[str], runner: str) -> str:
+    """Return the address whose content a program runs or installs; empty if there is none."""
+    before = runner
+    for word in _arguments(runner, words):
+        if _ADDRESS.fullmatch(word):
+            return "" if _ADDRESS_OPTION.fullmatch(before) else word
+        if not word.startswith("-") and word not in _VERBS:
+            return ""
+        before = word
+    return ""
 
 
 def _runs_input(stage: Stage, program: str) -> bool:
@@ -204,7 +230,7 @@ def _starts_shell(words: Sequence[str]) -> bool:
 
 def _runs_computed(program: str, words: Sequence[str]) -> bool:
     """Whether a stage runs the text of a variable: as its program, or as the text for an interpreter."""
-    if program.startswith(COMPUTED):
+    if is_computed(program):
         return True
     if not is_interpreter(program):
         return False

@@ -26,6 +26,8 @@ _WRITTEN_ESCAPE = re.compile(
     r"(?:\\?[\]P_^X]|\\?\[[0-9;?>=]{0,20}[A-JL-Za-ln-z@]|\\?\[(?:[0-9]{0,3};){0,8}(?<![34]8;5;)8m)"
     r"|\\(?:0?233|x9[0bBdDeEfF]|u009[0bBdDeEfF]|u20(?:0[b-fB-F]|2[a-eA-E]|6[0-9a-fA-F])|u\{?[fF][eE][fF]{2}\}?)"
 )
+_TYPOGRAPHY = re.compile(r"(?<=\w)\u2019(?=\w)|(?<=\s)[\u2013\u2014](?=\s)|(?<=\d)\u2013(?=\d)|\u2026")
+"""Apostrophes in words, dashes between words and numbers, and ellipses: no one takes them for a part of a command."""
 _QUOTING = re.compile(r"""["'\\]+""")
 
 
@@ -44,7 +46,7 @@ def find_patterns(command: str) -> list[Finding]:
 
 def _characters(command: str) -> list[Finding]:
     """Return findings about characters that a person cannot see or takes for others."""
-    if not has_disguise(command):
+    if not has_disguise(_TYPOGRAPHY.sub("", command)):
         return []
     kinds = (
         {category(each) for each in set(command) if not each.isascii() or not each.isprintable()} if command else set()

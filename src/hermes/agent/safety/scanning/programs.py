@@ -21,6 +21,8 @@ _INTERPRETER = re.compile(
     r"|expect|osascript|rscript|guile|ghci|powershell|groovy|scala|jshell|julia|elixir|iex|erl|swift|source|\.|eval|at"
     r"|batch|ed|ex|m4|gdb|r|octave|ocaml|sbcl|clisp|racket|raku|janet|qjs|bpftrace|crontab|murex|oil|gnuplot",
 )
+_USUAL = ("sh", "bash", "dash", "zsh", "ksh", "python", "python3", "perl", "ruby", "node", "php", "eval", "source")
+_MAX_PARTS = 8
 _READERS = re.compile(
     r"curl|wget2?|fetch|aria2c|axel|https?|xh|lynx|links|elinks|w3m|nc|ncat|netcat|socat|telnet|ftp|tftp|scp|rsync|dig"
     r"|base64|base32|basenc|xxd|openssl|uudecode|gunzip|zcat|gzip|bzcat|xzcat|unxz|zstdcat|rev|tr|printf|gpg"
@@ -44,7 +46,20 @@ _WRAPPERS = frozenset(
             "nice",
             "ionice",
         ),
-        *("stdbuf", "timeout", "setsid", "unbuffer", "busybox", "toybox", "xargs", "parallel", "chroot", "nsenter"),
+        *(
+            "stdbuf",
+            "timeout",
+            "setsid",
+            "unbuffer",
+            "chronic",
+            "ifne",
+            "busybox",
+            "toybox",
+            "xargs",
+            "parallel",
+            "chroot",
+            "nsenter",
+        ),
         *("unshare", "bwrap", "firejail", "watch", "script", "caffeinate", "setarch", "taskset", "chrt", "flock"),
         *("ssh", "docker", "podman", "kubectl", "lxc", "machinectl", "wsl", "tmux", "screen", "strace", "then", "do"),
         *("else", "elif", "if", "while", "until", "!", "{", "coproc", "function", "systemd-run", "rlwrap", "gosu"),
@@ -120,6 +135,17 @@ def programs_in(words: Sequence[str], program: str) -> list[str]:
 def base_name(word: str) -> str:
     """Return a word without its directories, as a name of a program."""
     return word.rpartition("/")[2].casefold().removesuffix(".exe") if word != "." else word
+
+
+def is_computed(name: str) -> bool:
+    """Whether a name of a program is only known when it runs, and may be that of an interpreter: `$x`, `b?sh`."""
+    if name.startswith(COMPUTED):
+        return True
+    first, *parts = filter(None, name.split(COMPUTED)) if COMPUTED in name else [""]
+    if not first or len(parts) > _MAX_PARTS:
+        return False
+    form = re.compile(".*".join(map(re.escape, (first, *parts))) + (".*" if name.endswith(COMPUTED) else ""))
+    return any(map(form.fullmatch, _USUAL))
 
 
 def is_interpreter(name: str) -> bool:
