@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.chat.stored import sessions, transcript
 from tests.cli.chat.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, Terminal
 from tests.cli.conftest import Hermes
 from tests.support.modelserver import Call, ModelServer, Say
@@ -85,8 +88,21 @@ def test_other_keys_and_text_are_no_answer(hermes: Hermes, work: Path, text: str
 def test_input_before_the_question_does_not_answer_it(hermes: Hermes, work: Path) -> None:
     with Terminal(hermes, cwd=work) as terminal:
         terminal.until_prompt().type(f"!long 30 0.05{ALT_ENTER}{ASK}{ENTER}").until("word5")
-        terminal.type(f"y{ENTER}").until("Allow it?").type("n").until("not allowed")
+        terminal.type(f"y{ENTER}").until("Allow it?").type("n").until("not allowed").until("> y")
     assert not (work / "made").exists()
+    (row,) = sessions(hermes)
+    assert [text for role, text in transcript(hermes, row["id"]) if role == "user"][1:] == []
+
+
+def test_one_key_decides_also_after_ctrl_z(hermes: Hermes, work: Path) -> None:
+    with Terminal(hermes, cwd=work) as terminal:
+        terminal.enter(ASK).until("Allow it?")
+        of_a_shell = termios.tcgetattr(terminal.process.child_fd)
+        of_a_shell[3] |= termios.ICANON | termios.ECHO
+        termios.tcsetattr(terminal.process.child_fd, termios.TCSANOW, of_a_shell)
+        terminal.kill(signal.SIGCONT)
+        terminal.until_times("Allow it?", 2).rest().type("y").until("✓").until_prompt()
+    assert (work / "made").exists()
 
 
 @pytest.mark.parametrize("key", [CTRL_D, "\x1b"])

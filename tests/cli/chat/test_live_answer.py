@@ -8,7 +8,7 @@ from math import inf
 
 import pytest
 
-from hermes.cli.chat.terminal import live_answer
+from hermes.cli.chat.terminal import live_answer, live_rows
 from hermes.cli.chat.terminal.live_answer import LiveAnswer
 from hermes.cli.chat.terminal.live_rows import LiveRows
 from hermes.cli.chat.terminal.screen import Screen
@@ -104,6 +104,15 @@ def test_terminal_with_reflow_gets_back_over_all_rows(monkeypatch: pytest.Monkey
     assert "\r\x1b[2A\x1b[J" in rows.draw([], ["x" * 39])
 
 
+def test_rows_before_ctrl_z_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_rows, "_times_left", 0)
+    rows = LiveRows()
+    rows.draw([], ["a", "b"])
+    live_rows.leave_rows()
+    assert rows.draw([], ["a", "c"]) == "a\nc"
+    assert "\x1b[J" in rows.draw([], ["a", "d"])
+
+
 def test_text_that_only_grows_is_not_drawn_again() -> None:
     with answer_in(pane := Pane(80)) as live:
         for word in ["one ", "two ", "three"]:
@@ -124,7 +133,7 @@ def test_seconds_are_counted_while_nothing_comes(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(live_answer, "STALL_S", 0.0)
     with answer_in(pane := Pane(80)) as live:
         live.add("first\n\n- item")
-        wait_until(lambda: pane.lines[-1].endswith(" 0 s"), "the seconds")
+        wait_until(lambda: bool(pane.lines) and pane.lines[-1].endswith(" 0 s"), "the seconds")
         assert pane.lines[:-1] == ["◆ first", "", " • item"]
         monkeypatch.setattr(live_answer, "STALL_S", inf)
         live.add("s\nend")

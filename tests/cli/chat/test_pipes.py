@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from hermes.cli.chat.terminal.piped_text import MAX_BYTES
+from hermes.cli.chat.keyboard.piped_text import MAX_BYTES
 from hermes_state import SessionDB
 from tests.cli.chat.conftest import Remember
 from tests.cli.chat.stored import sessions

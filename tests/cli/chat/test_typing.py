@@ -6,6 +6,7 @@ import os
 import random
 import socket
 from pathlib import Path
+from threading import Event
 
 import pexpect  # type: ignore[import-untyped]
 import pytest
@@ -14,11 +15,12 @@ from hermes.cli.chat.prompt.command_menu import ROWS, match_words, menu_rows
 from hermes.cli.chat.prompt.editor import editor_commands
 from hermes.cli.chat.prompt.status_line import Status, read_branch
 from tests.cli.chat.stored import sessions, transcript
-from tests.cli.chat.terminal import CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal
+from tests.cli.chat.terminal import CTRL_C, CTRL_D, ENTER, LIMIT_S, TAB, UP, Terminal
 from tests.cli.conftest import Hermes
-from tests.support.modelserver import ModelServer, Say
+from tests.support.modelserver import ModelServer, Received, Say
 
 ESC, CTRL_X_E = "\x1b", "\x18\x05"
+MARK_PASTES = b"\x1b[?2004h"
 BLOCK = b"\x1b[2 q"
 """The shape of the cursor in the normal mode of vi."""
 
@@ -211,6 +213,32 @@ class TestTypeahead:
                 terminal.enter("/model").until("Model: any").type("typed ahead")
                 terminal.until("does not list its models").until("> typed ahead")
                 assert terminal.raw.count(b"typed ahead") == 1
+
+    @pytest.mark.parametrize("lines", [3, 2_000])
+    def test_lines_pasted_during_an_answer_are_one_message(self, hermes: Hermes, lines: int) -> None:
+        pasted = "\n".join(f"line {number} of a long text that was pasted" for number in range(lines))
+        is_pasted = Event()
+
+        def answer(_: Received) -> Say:
+            is_pasted.wait(LIMIT_S)
+            return Say("Yes?")
+
+        with ModelServer(answer, Say("I see.")) as server:
+            configure(hermes, server.config + "agent: {auto_title: false}\n")
+            with Terminal(hermes) as terminal:
+                terminal.enter("go").until("thinking")
+                assert terminal.raw.count(MARK_PASTES) == 2
+                terminal.type(f"\x1b[200~{pasted}\x1b[201~")
+                is_pasted.set()
+                terminal.until(f"line {lines - 1} of").type(ENTER).until("◆ I see.")
+            assert [request.last_text for request in server.requests] == ["go", pasted]
+
+    def test_beginning_of_a_paste_waits_for_its_end(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.enter("!long 600 0.05").until("word5").type("\x1b[200~!say one\ntwo").rest(0.2).type(ESC).rest(0.4)
+            terminal.until("Interrupted").type(" three\x1b[201~").until("two three").type(ENTER).until("◆ one")
+        (row,) = sessions(hermes)
+        assert transcript(hermes, row["id"])[-2] == ("user", "!say one\ntwo three")
 
     def test_own_command_may_read_the_keyboard(self, hermes: Hermes) -> None:
         with Terminal(hermes, SHELL="/bin/sh") as terminal:

@@ -12,13 +12,15 @@ from hermes.agent.conversation import Conversation
 from hermes.agent.references.texts import format_attached
 from hermes.agent.turns.turn import TurnOutcome
 from hermes.cli.chat.exit_summary import exit_summary_lines, running_process_lines
+from hermes.cli.chat.keyboard.modes import echo_off, on_resume
+from hermes.cli.chat.keyboard.question import ask_yes_no
+from hermes.cli.chat.keyboard.watch import watch_keys
 from hermes.cli.chat.model_names import ModelNames
 from hermes.cli.chat.own_commands import PATTERN as OWN_COMMAND
 from hermes.cli.chat.own_commands import OwnCommands
 from hermes.cli.chat.resume import SOURCE, current_directory, restore_context, show_recap
 from hermes.cli.chat.terminal.attention import call_user
-from hermes.cli.chat.terminal.keyboard import echo_off, watch_keys
-from hermes.cli.chat.terminal.question import ask_yes_no
+from hermes.cli.chat.terminal.live_rows import leave_rows
 from hermes.cli.chat.terminal.signals import ChatEnded, LineDropped
 from hermes.cli.errors import INTERRUPTED, exit_code_of
 from hermes.errors import HermesError, NotFound
@@ -214,7 +216,7 @@ class Chat:
 
     def send_piped(self, question: str | None, *, patience_s: float | None) -> None:
         """Run one turn with the question, if any, and the text on stdin."""
-        from hermes.cli.chat.terminal.piped_text import NoInput, join_message, read_text
+        from hermes.cli.chat.keyboard.piped_text import NoInput, join_message, read_text
 
         text = ""
         try:
@@ -254,7 +256,7 @@ class Chat:
     def run_prompt(self, reader: Reader) -> None:
         """Run each line that the user types until they leave; the prompt shows what is typed before it is there."""
         self._has_prompt = True
-        with echo_off():
+        with echo_off(), on_resume(leave_rows):
             self._run_prompt(reader)
 
     def _run_prompt(self, reader: Reader) -> None:

@@ -217,8 +217,8 @@ def _make_agent(config: Config, store: SessionDBProvider, models: Models, asker:
 
 def _send_input(chat: Chat, signals: Signals, chat_input: ChatInput) -> None:
     """Send the message of the command line, the text on stdin, both, or each line of stdin."""
-    from hermes.cli.chat.terminal.piped_text import PATIENCE_S
-    from hermes.cli.chat.terminal.stdin_lines import StdinLines
+    from hermes.cli.chat.keyboard.piped_text import PATIENCE_S
+    from hermes.cli.chat.keyboard.stdin_lines import StdinLines
 
     if chat_input.query is not None and sys.stdin.isatty():
         chat.send(chat_input.query)

@@ -11,13 +11,15 @@ import time
 from typing import TYPE_CHECKING
 
 from hermes.agent.references.texts import Block, format_block
-from hermes.cli.chat.terminal.keyboard import echo_on
+from hermes.cli.chat.keyboard.modes import echo_on
 from hermes.cli.chat.terminal.output import write_notice
 from hermes.cli.display.terminal import printable
 from hermes.errors import HermesError
 from hermes.phrases import plural
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes.cli.chat.chat_loop import Chat
 
 PATTERN = re.compile(r"!(?!!)\s*(\S.*)", re.DOTALL)
@@ -40,25 +42,18 @@ class OwnCommands:
     def run(self, chat: Chat, command: str) -> None:
         """Run a command in the user's shell and show its output."""
         directory = chat.conversation.session.tools.directory
-        try:
-            process = subprocess.Popen(
-                [os.environ.get("SHELL") or "/bin/sh", "-c", command],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=None if directory is None else directory.cwd,
-            )
-        except (OSError, ValueError) as error:
-            raise HermesError(f"the command cannot be run: {error}") from error
         output = Output()
-        try:
-            with chat.signals.interruptible(), echo_on():
-                _read_output(process, output)
-        except KeyboardInterrupt:
-            output.interrupt()
-            _stop(process)
-        finally:
-            assert process.stdout is not None
-            process.stdout.close()
+        with echo_on():
+            process = _start(command, None if directory is None else directory.cwd)
+            try:
+                with chat.signals.interruptible():
+                    _read_output(process, output)
+            except KeyboardInterrupt:
+                output.interrupt()
+                _stop(process)
+            finally:
+                assert process.stdout is not None
+                process.stdout.close()
         end = "interrupted" if output.is_interrupted else f"exit code {process.returncode}"
         output.close(end if process.returncode or output.is_interrupted else "")
         from hermes.secrets import redact  # its patterns take longer to load than all of a short chat
@@ -114,6 +109,14 @@ class Output:
             write_notice("\n")
         if remark:
             write_notice(f"[{remark}]\n")
+
+
+def _start(command: str, directory: Path | None) -> subprocess.Popen[bytes]:
+    shell = os.environ.get("SHELL") or "/bin/sh"
+    try:
+        return subprocess.Popen([shell, "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=directory)
+    except (OSError, ValueError) as error:
+        raise HermesError(f"the command cannot be run: {error}") from error
 
 
 def _read_output(process: subprocess.Popen[bytes], output: Output) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hermes.cli.chat.terminal.keyboard import hidden_input
-from hermes.cli.chat.terminal.stdin_lines import read_chunk, read_chunk_before
-
-try:
-    import termios
-except ImportError:  # on Windows a key counts with the Enter after it
-    termios = None  # type: ignore[assignment]
+from hermes.cli.chat.keyboard.modes import keys_alone
+from hermes.cli.chat.keyboard.stdin_lines import read_chunk, read_chunk_before
+from hermes.cli.chat.keyboard.watch import hidden_input
 
 QUIET_S = 0.4
 """A question waits until no key was pressed for this long: the user may still be typing something else."""
@@ -22,27 +17,13 @@ ALONE_S = 0.15
 END, ENTER, ESCAPE = "", "\n", "\x1b"
 
 _CTRL_D = "\x04"
-_LOCAL_FLAGS, _CONTROL_CHARACTERS = 3, 6
 
 
 @contextmanager
 def single_keys() -> Iterator[None]:
     """Let each key be read without an Enter after it; earlier input is discarded, and nothing is shown."""
-    with hidden_input():
-        if termios is None or not sys.stdin.isatty():
-            yield
-            return
-        keyboard = sys.stdin.fileno()
-        before = termios.tcgetattr(keyboard)
-        attributes = termios.tcgetattr(keyboard)
-        attributes[_LOCAL_FLAGS] &= ~(termios.ICANON | termios.ECHO)
-        attributes[_CONTROL_CHARACTERS] = list(attributes[_CONTROL_CHARACTERS])
-        attributes[_CONTROL_CHARACTERS][termios.VMIN], attributes[_CONTROL_CHARACTERS][termios.VTIME] = 1, 0
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, attributes)
-        try:
-            yield
-        finally:
-            termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+    with hidden_input(), keys_alone():
+        yield
 
 
 def wait_for_silence() -> None:

@@ -32,11 +32,11 @@ from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
+from hermes.cli.chat.keyboard.watch import take_typed
 from hermes.cli.chat.prompt.command_menu import command_menu
 from hermes.cli.chat.prompt.history import open_history, valid_input
 from hermes.cli.chat.prompt.keys import open_menu, prompt_keys
 from hermes.cli.chat.prompt.status_line import Status
-from hermes.cli.chat.terminal.keyboard import take_typed
 from hermes.cli.chat.terminal.signals import ChatEnded, CtrlCPresses, Signals
 from hermes.log import warn
 
@@ -106,7 +106,7 @@ class Prompt:
                 raise ChatEnded
 
         self._shown_status = self._status()
-        store_typeahead(app.input, _key_presses(take_typed()))
+        store_typeahead(app.input, _key_presses(app.input, take_typed()))
         try:
             with self._signals.on_leave(leave):
                 text = self._session.prompt(
@@ -168,12 +168,21 @@ def _note_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
     warn(__name__, "the prompt failed: %s", context.get("exception") or context.get("message"))
 
 
-def _key_presses(typed: bytes) -> list[KeyPress]:
-    """Return the keys that were pressed while no prompt was shown."""
+def _key_presses(source: Input, typed: bytes) -> list[KeyPress]:
+    """Return the keys that were pressed while no prompt was shown.
+
+    The beginning of a paste stays in the parser of the input, which gets the rest.
+    """
     presses: list[KeyPress] = []
-    parser = Vt100Parser(presses.append)
-    parser.feed(typed.decode("utf-8", "surrogateescape"))
-    parser.flush()
+    parser = getattr(source, "vt100_parser", None)
+    if not isinstance(parser, Vt100Parser):  # on Windows
+        parser = Vt100Parser(presses.append)
+    before, parser.feed_key_callback = parser.feed_key_callback, presses.append
+    try:
+        parser.feed(typed.decode("utf-8", "surrogateescape"))
+        parser.flush()
+    finally:
+        parser.feed_key_callback = before
     return presses
 
 

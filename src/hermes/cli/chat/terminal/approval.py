@@ -10,11 +10,12 @@ from hermes.agent.safety.approval import Answer, ApprovalRequest, ConversationOr
 from hermes.agent.skills.session_skills import SecretRequest
 from hermes.cli.chat.approval.keys import END, ESCAPE, read_key, single_keys, wait_for_silence
 from hermes.cli.chat.approval.layout import Choice, choice_rows, choices_for, heading, request_rows, split_rows
-from hermes.cli.chat.terminal.keyboard import fresh_input, hidden_input
+from hermes.cli.chat.keyboard.modes import on_resume
+from hermes.cli.chat.keyboard.stdin_lines import read_chunk
+from hermes.cli.chat.keyboard.watch import fresh_input, hidden_input
 from hermes.cli.chat.terminal.output import write_notice
 from hermes.cli.chat.terminal.screen import Screen
 from hermes.cli.chat.terminal.signals import Signals
-from hermes.cli.chat.terminal.stdin_lines import read_chunk
 from hermes.cli.display.terminal import printable
 
 QUESTION = "Allow it? {keys}: "
@@ -104,15 +105,17 @@ def _read_answer(choices: list[Choice]) -> Answer | None:
     """Return the answer that a key gives; None if a text is needed first."""
     wait_for_silence()
     keys = [each.key for each in choices]
-    write_notice(QUESTION.format(keys=f"{', '.join(keys[:-1])} or {keys[-1]}"))
-    while True:
-        key = read_key()
-        chosen = next((each for each in choices if each.key == key), None)
-        if key in (END, ESCAPE):
-            chosen = next(each for each in choices if each.key == "n")
-        if chosen is not None:
-            write_notice(f"{chosen.key}\n")
-            return chosen.answer
+    question = QUESTION.format(keys=f"{', '.join(keys[:-1])} or {keys[-1]}")
+    write_notice(question)
+    with on_resume(lambda: write_notice(question)):
+        while True:
+            key = read_key()
+            chosen = next((each for each in choices if each.key == key), None)
+            if key in (END, ESCAPE):
+                chosen = next(each for each in choices if each.key == "n")
+            if chosen is not None:
+                write_notice(f"{chosen.key}\n")
+                return chosen.answer
 
 
 def _read_instead() -> Answer:

@@ -15,6 +15,15 @@ _LINES = 24
 _WITHOUT_REFLOW = ("linux", "vt", "rxvt", "screen")
 """Terminals that cut a row, instead of breaking it, when the window becomes narrower."""
 
+_times_left = 0
+"""How often the rows on the screen have been left to a shell."""
+
+
+def leave_rows() -> None:
+    """Leave the rows that are on the screen now: after Ctrl-Z and `fg`, those below them are of a shell."""
+    global _times_left
+    _times_left += 1
+
 
 class LiveRows:
     """Remembers which rows are on the screen; the cursor is at the end of the last one."""
@@ -22,6 +31,7 @@ class LiveRows:
     def __init__(self) -> None:
         self._rows: list[str] = []
         self._columns = 0
+        self._times_left = _times_left
 
     def draw(self, above: Sequence[str], rows: Sequence[str]) -> str:
         """Return what to write so that `above` follows earlier text for good, and `rows` follow it for now.
@@ -29,6 +39,8 @@ class LiveRows:
         Rows that are the same as before are not written again.
         """
         columns = terminal_width()
+        if self._times_left != _times_left:
+            self._rows, self._times_left = [], _times_left
         fitting = _last_rows(rows, columns, max(1, screen_lines() - 2))
         before, width = self._rows, self._columns
         self._rows, self._columns = fitting, columns

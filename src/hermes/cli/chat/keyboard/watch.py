@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import sys
 from collections.abc import Callable, Iterator
@@ -11,18 +12,31 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
+from hermes.cli.chat.keyboard.modes import (
+    LOCAL_FLAGS,
+    discard_input,
+    echo_off,
+    echo_on,
+    is_in_foreground,
+    read_keys_alone,
+)
+from hermes.cli.chat.terminal.output import write_notice
+from hermes.cli.chat.terminal.style import can_move
+
 try:
     import termios
 except ImportError:  # Windows terminals echo line by line anyway
     termios = None  # type: ignore[assignment]
 
-_LOCAL_FLAGS, _CONTROL_CHARACTERS = 3, 6
+PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+_PASTE_OR_ENTER = re.compile(rb"(\x1b\[200~.*?(?:\x1b\[201~|$))|[\r\n]", re.DOTALL)
+_MARK_PASTES, _DO_NOT_MARK_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 _ESCAPE = b"\x1b"
 _REST_S = 0.1
 """How long the rest of the bytes of one key may take to follow its Esc."""
 _CHECK_S = 1.0
 """How often the terminal is checked: a shell changes it after Ctrl-Z and `fg`."""
-MAX_TYPED_BYTES = 64 * 1024
+MAX_TYPED_BYTES = 8 * 1024 * 1024
 
 
 class KeyWatch:
@@ -39,7 +53,7 @@ class KeyWatch:
         """Begin to read; typed text is not shown."""
         try:
             self._before = termios.tcgetattr(sys.stdin.fileno())
-            _read_keys_alone()
+            _take_keyboard()
         except termios.error:  # the terminal is gone
             return
         self._stop = os.pipe()
@@ -56,22 +70,31 @@ class KeyWatch:
         os.close(self._stop[0])
         with contextlib.suppress(termios.error):  # the terminal is gone
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._before)
+        if can_move(sys.stderr):
+            write_notice(_DO_NOT_MARK_PASTES)
 
     def _run(self) -> None:
         keyboard = sys.stdin.fileno()
         while (found := self._read(keyboard, _CHECK_S)) is not None:
             if not found:
                 with contextlib.suppress(termios.error):
-                    if _is_ours(keyboard) and termios.tcgetattr(keyboard)[_LOCAL_FLAGS] & termios.ICANON:
-                        _read_keys_alone()
+                    if is_in_foreground(keyboard) and termios.tcgetattr(keyboard)[LOCAL_FLAGS] & termios.ICANON:
+                        _take_keyboard()
                 continue
             while found.endswith(_ESCAPE) and (rest := self._read(keyboard, _REST_S)):
                 found += rest
             is_escape = found.endswith(_ESCAPE)
             kept = found.rstrip(_ESCAPE) if is_escape else found
-            self.typed += kept[: max(0, MAX_TYPED_BYTES - len(self.typed))]
+            self._keep(kept)
             if is_escape:
                 self._on_escape()
+
+    def _keep(self, keys: bytes) -> None:
+        """Keep keys for the next prompt, up to a limit; a paste that is cut off there still has an end."""
+        room = max(0, MAX_TYPED_BYTES - len(self.typed))
+        self.typed += keys[:room]
+        if 0 < room < len(keys) and is_in_paste(self.typed):
+            self.typed += PASTE_END
 
     def _read(self, keyboard: int, seconds: float) -> bytes | None:
         """Return the next bytes, empty if there are none in time, None at the end."""
@@ -80,7 +103,7 @@ class KeyWatch:
             return None
         if not ready:
             return b""
-        if not _is_ours(keyboard):
+        if not is_in_foreground(keyboard):
             return None if select.select([self._stop[0]], [], [], _CHECK_S)[0] else b""
         try:
             return os.read(keyboard, 4096) or None
@@ -119,29 +142,15 @@ def take_typed() -> bytes:
 
 
 @contextmanager
-def echo_off() -> Iterator[None]:
-    """Hide input typed during the block, and keep it even if Ctrl-C is pressed."""
-    with _echo(is_on=False):
-        yield
-
-
-@contextmanager
-def echo_on() -> Iterator[None]:
-    """Show input typed during the block, for a program that reads it."""
-    with _echo(is_on=True):
-        yield
-
-
-@contextmanager
 def fresh_input() -> Iterator[None]:
-    """Show input typed during the block, and discard earlier input, which does not answer this question."""
+    """Show input typed during the block, and discard what arrives at the last moment, which answers nothing."""
     with _fresh(is_shown=True):
         yield
 
 
 @contextmanager
 def hidden_input() -> Iterator[None]:
-    """Hide input typed during the block, and discard earlier input, which does not answer this question."""
+    """Hide input typed during the block, and discard what arrives at the last moment, which answers nothing."""
     with _fresh(is_shown=False):
         yield
 
@@ -152,52 +161,28 @@ def _fresh(*, is_shown: bool) -> Iterator[None]:
     watch = _watch
     if watch is not None:
         watch.stop()
-        watch.typed.clear()
+        watch.typed = without_enter(watch.typed)
     try:
-        with _echo(is_on=is_shown):
-            if termios is not None and sys.stdin.isatty():
-                termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        with echo_on() if is_shown else echo_off():
+            discard_input()
             yield
     finally:
         if watch is not None:
             watch.start()
 
 
-@contextmanager
-def _echo(*, is_on: bool) -> Iterator[None]:
-    if termios is None or not sys.stdin.isatty():
-        yield
-        return
-    before = termios.tcgetattr(sys.stdin.fileno())
-    _set_echo(is_on=is_on)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(termios.error):  # the terminal is gone
-            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
+def without_enter(typed: bytearray) -> bytearray:
+    """Return typed text with blanks for Enter, so that nothing is sent that may have been meant as an answer."""
+    return bytearray(_PASTE_OR_ENTER.sub(lambda found: found[1] or b" ", typed))
 
 
-def _set_echo(*, is_on: bool) -> None:
-    attributes = termios.tcgetattr(sys.stdin.fileno())
-    if is_on:
-        attributes[_LOCAL_FLAGS] = (attributes[_LOCAL_FLAGS] | termios.ECHO) & ~termios.NOFLSH
-    else:  # without NOFLSH, the terminal discards unread input on Ctrl-C
-        attributes[_LOCAL_FLAGS] = (attributes[_LOCAL_FLAGS] & ~termios.ECHO) | termios.NOFLSH
-    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, attributes)
+def is_in_paste(typed: bytes | bytearray) -> bool:
+    """Whether text ends in the middle of a paste."""
+    return typed.rfind(PASTE_BEGIN) > typed.rfind(PASTE_END)
 
 
-def _read_keys_alone() -> None:
-    """Let each key be read at once, without an Enter after it, and do not show it; Ctrl-C still sends its signal."""
-    attributes = termios.tcgetattr(sys.stdin.fileno())
-    attributes[_LOCAL_FLAGS] = (attributes[_LOCAL_FLAGS] & ~(termios.ECHO | termios.ICANON)) | termios.NOFLSH
-    attributes[_CONTROL_CHARACTERS] = list(attributes[_CONTROL_CHARACTERS])
-    attributes[_CONTROL_CHARACTERS][termios.VMIN], attributes[_CONTROL_CHARACTERS][termios.VTIME] = 1, 0
-    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, attributes)
-
-
-def _is_ours(keyboard: int) -> bool:
-    """Whether this process is in the foreground: reading in the background would stop it."""
-    try:
-        return os.tcgetpgrp(keyboard) == os.getpgrp()
-    except OSError:
-        return False
+def _take_keyboard() -> None:
+    """Let each key be read at once, and let the terminal mark pasted text, so that it stays one message."""
+    read_keys_alone()
+    if can_move(sys.stderr):
+        write_notice(_MARK_PASTES)

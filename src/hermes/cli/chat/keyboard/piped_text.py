@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from hermes.cli.chat.keyboard.stdin_lines import read_chunk_before
 from hermes.cli.chat.terminal.signals import Signals, raise_chat_ended
-from hermes.cli.chat.terminal.stdin_lines import read_chunk_before
 from hermes.errors import InvalidValue
 from hermes.phrases import format_size
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.chat.terminal.keyboard import fresh_input
+from hermes.cli.chat.keyboard.stdin_lines import read_chunk
+from hermes.cli.chat.keyboard.watch import fresh_input
 from hermes.cli.chat.terminal.output import write_notice
-from hermes.cli.chat.terminal.stdin_lines import read_chunk
 
 if TYPE_CHECKING:
     from hermes.cli.chat.terminal.signals import Signals

@@ -1,0 +1,1 @@
+"""What the user types or pipes in: modes of the terminal, keys during an answer, lines, and questions."""
