@@ -114,3 +114,20 @@ def test_graphemes_of_parts_are_those_of_the_text() -> None:
 
 def test_a_first_line_that_is_too_long_to_open_a_block_is_plain_text() -> None:
     assert split_text("```word wordwordwordwordword", 24) == ["```word", "wordwordwordwordword"]
+
+
+def test_measuring_takes_time_in_proportion_to_the_text() -> None:
+    measured = 0
+
+    def length(text: str) -> int:
+        nonlocal measured
+        measured += len(text)
+        return len(text)
+
+    text = "word " * 100_000
+    assert " ".join(split_text(text, 4000, length)) == text
+    assert measured < 50 * len(text)
+
+
+def test_text_of_blanks_is_not_longer_than_the_limit() -> None:
+    assert split_text("\n" * 300, 100, lambda text: 2 * len(text)) == ["\n" * 50]

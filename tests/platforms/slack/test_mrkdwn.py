@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes.platforms.base.splitting import split_text
@@ -81,6 +81,7 @@ def test_no_text_gives_other_marks_than_mentions_of_users_and_links(text: str) -
 
 
 @given(st.text(alphabet="<>&`~*_#-[]()\n U1abc!", max_size=400).map(lambda text: text * 40))
+@example("~~~\n" * 2000)
 def test_no_part_is_longer_than_slack_changes(text: str) -> None:
     for part in split_text(text, TEXT_LIMIT, shown_length):
         assert len(to_mrkdwn(part)) <= MOST

@@ -39,7 +39,7 @@ def split_text(text: str, limit: int, length: Length = len, *, numbered: bool = 
     """
     if limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit}")
-    if length(text) <= limit:
+    if _fits(text, limit, length):
         return [text]
     most = limit - _NUMBER_LENGTH if numbered and limit > 2 * _NUMBER_LENGTH else limit
     parts, fence, rest = [], None, text
@@ -48,7 +48,7 @@ def split_text(text: str, limit: int, length: Length = len, *, numbered: bool = 
         if part.strip():
             parts.append(part)
     if most == limit or len(parts) < 2:
-        return parts or [text[:limit]]
+        return parts or [text[: _fitting(text, limit, length)]]
     return [f"{part}\n({number}/{len(parts)})" for number, part in enumerate(parts, 1)]
 
 
@@ -58,7 +58,7 @@ def _first_part(text: str, fence: Fence | None, limit: int, length: Length) -> t
     if fence and 2 * length(opening + fence.closing) > limit:
         opening, fence = "", None  # the lines of the block would leave too little for its content
     available = limit - length(opening)
-    if length(text) <= available:
+    if _fits(text, available, length):
         return opening + text, None, ""
     cut, skipped, after = _cut(text, available, length, fence)
     if after and (needed := available - length(after.closing)) > 0:
@@ -91,9 +91,22 @@ def _cut(text: str, limit: int, length: Length, fence: Fence | None) -> tuple[in
     return cut, skipped, open_fence(text[:cut], fence)
 
 
+def _fits(text: str, limit: int, length: Length) -> bool:
+    """Whether a text is not longer than a limit; of a very long one only a beginning is measured."""
+    size = max(limit, 1)
+    while size < len(text):
+        if length(text[:size]) > limit:
+            return False
+        size *= 2
+    return length(text) <= limit
+
+
 def _fitting(text: str, limit: int, length: Length) -> int:
     """Return how many characters fit, without splitting one that people see as one."""
-    low, high = 0, len(text)
+    low, high = 0, max(limit, 1)
+    while high < len(text) and length(text[:high]) <= limit:
+        low, high = high, 2 * high
+    high = min(high, len(text))
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if length(text[:middle]) <= limit else (low, middle - 1)

@@ -38,7 +38,8 @@ def escape(text: str) -> str:
 
 def shown_length(text: str) -> int:
     """Return the most characters that a text can have after the conversion."""
-    return len(text) + 4 * text.count("&") + 3 * (text.count("<") + text.count(">")) + text.count("```")
+    escaped = 4 * text.count("&") + 3 * (text.count("<") + text.count(">"))
+    return len(text) + escaped + text.count("```") + text.count("~~~")
 
 
 def to_plain(text: str, bot_id: str, names: Mapping[str, str]) -> str:

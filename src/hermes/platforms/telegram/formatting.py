@@ -34,7 +34,7 @@ class _Piece(NamedTuple):
 
 def utf16_length(text: str) -> int:
     """Return the length of a text in the units in which Telegram counts."""
-    return len(text) + sum(ord(each) > 0xFFFF for each in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def fitting(text: str, most: int) -> str:
