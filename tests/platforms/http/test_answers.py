@@ -295,6 +295,18 @@ def test_a_copied_session_is_continued_by_its_id_and_reading_changes_nothing(hom
     run(test())
 
 
+def test_a_message_that_is_too_long_leaves_nothing(home: Path) -> None:
+    async def test() -> None:
+        with ModelServer(otherwise=Say("Yes.")) as model:
+            async with serving(home, model.base_url) as gateway, client_of(gateway) as client:
+                said = [{"role": "user", "content": "one"}, {"role": "user", "content": "x" * 40_000}]
+                refused = await client.post("/v1/responses", json={"input": said})
+                assert (refused.status_code, refused.json()["error"]["code"]) == (400, "too_long")
+                assert (await client.get("/v1/sessions")).json()["data"] == []
+
+    run(test())
+
+
 def test_a_key_makes_one_conversation_on_each_route(home: Path) -> None:
     async def test() -> None:
         with ModelServer(otherwise=Say("Yes.")) as model:

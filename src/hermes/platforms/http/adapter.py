@@ -24,7 +24,8 @@ def make(runner: GatewayRunner, settings: ApiServerConfig) -> tuple[HttpServer, 
     server = HttpServer(
         settings.host, settings.port, max_body_bytes=settings.max_body_bytes, has_keys=bool(len(principals))
     )
-    adapter = ApiAdapter(runner.db, lambda key: _text_so_far(runner, key))
+    most = runner.config.gateway.limits.message_characters
+    adapter = ApiAdapter(runner.db, lambda key: _text_so_far(runner, key), most)
     try:
         from hermes.platforms.http.app import make_app
     except ImportError as error:

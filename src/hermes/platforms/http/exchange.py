@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hermes.gateway.engine.ports import Delivery, Inbound, Receipt
+from hermes.gateway.engine.texts import too_long
 from hermes.platforms.base.adapter import BaseAdapter
 from hermes.platforms.http.conversations import Conversation, missing_response
 from hermes.platforms.http.errors import ApiError, too_late
@@ -42,10 +43,11 @@ class ApiAdapter(BaseAdapter):
 
     platform = PLATFORM
 
-    def __init__(self, db: AsyncSessionDB, text_so_far: Callable[[str], str]) -> None:
+    def __init__(self, db: AsyncSessionDB, text_so_far: Callable[[str], str], most_characters: int) -> None:
         """Create it; `text_so_far` returns what a turn of a lane has written so far."""
         super().__init__()
         self.db = db
+        self._most_characters = most_characters
         self._text_so_far = text_so_far
         self._waiting: dict[str, set[asyncio.Event]] = {}
 
@@ -58,6 +60,11 @@ class ApiAdapter(BaseAdapter):
     async def find(self, delivery: Delivery) -> Receipt | None:
         """Return the receipt: an answer in the outbox can always be fetched."""
         return _receipt(delivery)
+
+    def check_text(self, text: str) -> None:
+        """Raise `ApiError` for a text that the gateway refuses, before anything is stored for it."""
+        if len(text) > self._most_characters:
+            raise ApiError(400, "too_long", too_long(len(text), self._most_characters))
 
     async def say(self, conversation: Conversation, message_id: str, text: str, mark: str) -> None:
         """Store a message with what recognizes its text; raise `ApiError` if it is refused."""

@@ -153,9 +153,11 @@ class Talk:
                     raise ApiError(409, "idempotency_key_reused", "this Idempotency-Key was used for another message")
                 return Said(conversation, message_id, before)
             told = [each["content"] for each in messages if each["role"] == "system"] if before is None else []
+            told_text = "\n\n".join([*told, text])
+            self._adapter.check_text(told_text)
             if before is None:
                 await start(self._db, conversation, [each for each in messages[:-1] if each["role"] != "system"])
-            await self._adapter.say(conversation, message_id, "\n\n".join([*told, text]), text_mark(text))
+            await self._adapter.say(conversation, message_id, told_text, text_mark(text))
         return Said(conversation, message_id, before)
 
     async def _answer(self, request: Request, said: Said) -> Answer:
