@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.references.git_process import Git, find_git
-from hermes.agent.references.patches import without_protected
+from hermes.agent.references.git.patches import without_protected
+from hermes.agent.references.git.process import Git, find_git
 from hermes.agent.references.texts import NotAttached
 from hermes.agent.safety.approval import Decision
 from hermes.errors import InvalidValue

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes.agent.references.git.repository import has_odd_name
 from hermes.agent.references.listing import list_project
-from hermes.agent.references.repository import has_odd_name
 from tests.agent.references.conftest import block_of, read, remark_on
 from tests.agent.tools.test_repositories import Repository
 from tests.agent.tools.workbench import Workbench

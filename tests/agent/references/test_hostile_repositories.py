@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.references.git_process import TIMEOUT_S
+from hermes.agent.references.git.process import TIMEOUT_S
 from tests.agent.references.conftest import block_of, read, remark_on
 from tests.agent.tools.test_repositories import HOSTILE, Repository
 from tests.agent.tools.workbench import Workbench
@@ -296,7 +296,7 @@ def test_chat_does_not_use_a_repository_above_its_directory(bench: Workbench, re
 def test_pipe_in_a_repository_does_not_block(
     bench: Workbench, repo: Repository, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes.agent.references.git.find_git", _with_short_limit)
+    monkeypatch.setattr("hermes.agent.references.git.changes.find_git", _with_short_limit)
     (bench.work / ".git" / name).unlink(missing_ok=True)
     os.mkfifo(bench.work / ".git" / name)
     attached = read(bench, "@diff")
@@ -304,7 +304,7 @@ def test_pipe_in_a_repository_does_not_block(
 
 
 def _with_short_limit(context: object, timeout_s: float = TIMEOUT_S) -> object:
-    from hermes.agent.references.git_process import find_git
+    from hermes.agent.references.git.process import find_git
 
     return find_git(context, min(timeout_s, 1.0))  # type: ignore[arg-type]
 
@@ -336,7 +336,7 @@ def test_odd_names_in_a_repository_are_escaped(bench: Workbench, repo: Repositor
 def test_few_objects_that_stand_for_many_files_use_little_memory(
     bench: Workbench, repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes.agent.references.git_process.MAX_MEMORY_BYTES", 64 * 1024 * 1024)
+    monkeypatch.setattr("hermes.agent.references.git.process.MAX_MEMORY_BYTES", 64 * 1024 * 1024)
     kind, name = "100644 blob", repo.git("hash-object", "-w", "--stdin", text="x\n")
     for _ in range(10):
         name = repo.git("mktree", text="".join(f"{kind} {name}\t{each}\n" for each in range(10)))
@@ -351,7 +351,7 @@ def test_pipe_in_place_of_the_names_of_other_object_directories_is_refused(bench
 
 
 def test_many_large_indexes_are_refused(bench: Workbench, repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hermes.agent.references.git.MAX_INDEX_BYTES", 100_000)
+    monkeypatch.setattr("hermes.agent.references.git.changes.MAX_INDEX_BYTES", 100_000)
     for number in range(3):
         (bench.work / ".git" / f"sharedindex.{number}").write_bytes(b"x" * 40_000)
     assert remark_on(bench, "@diff") == "its git repository has a very large index"

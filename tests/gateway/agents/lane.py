@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from hermes.state.lanes.types import Lease, NewSession, Start
 from hermes.state.owner import Owner, owner_of
 from hermes.state.provider import SessionDBProvider
 from tests.agent.talking import TOOLS
-from tests.support.modelserver import ModelServer
+from tests.support.modelserver import ModelServer, Received, Say
 
 T = TypeVar("T")
 
@@ -114,6 +115,28 @@ async def until(is_so: Callable[[], bool], what: str) -> None:
 async def blocking(work: Callable[[], T]) -> T:
     """Call the synchronous store beside the event loop."""
     return await asyncio.to_thread(work)
+
+
+def offer(store: SessionDBProvider, home: Path, *messages: TurnMessage) -> list[bool]:
+    """Offer messages to a turn while the model is writing, and return which of them the turn takes."""
+    lane, started, may_end = Lane(store), threading.Event(), threading.Event()
+
+    def slowly(request: Received) -> Say:
+        started.set()
+        may_end.wait(20)
+        return Say("First.")
+
+    async def use() -> list[bool]:
+        async with brain_at(server, store, home) as brain:
+            running = brain.start(lane.request("hi"))
+            await until(started.is_set, "the model is asked")
+            taken = [running.steer(each) for each in messages]
+            may_end.set()
+            await running.result()
+            return taken
+
+    with ModelServer(slowly, Say("Second.")) as server:
+        return asyncio.run(use())
 
 
 def registry_of(*tools: Any) -> Registry:

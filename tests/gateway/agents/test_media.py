@@ -21,7 +21,7 @@ from hermes.gateway.agents.media import NOT_HERE
 from hermes.gateway.agents.workspaces import make_workspace
 from hermes.gateway.engine.ports import TurnMessage, TurnRequest, TurnResult
 from hermes_state import SessionDB
-from tests.gateway.agents.lane import Lane, answer, brain_at, config_for
+from tests.gateway.agents.lane import Lane, answer, brain_at, config_for, offer
 from tests.support.images import GIF, JPEG, WEBP, png
 from tests.support.modelserver import ModelServer, Received, Say
 
@@ -284,15 +284,8 @@ def test_name_of_a_file_cannot_end_its_line(store: SessionDB, home: Path) -> Non
 
 
 def test_message_with_a_file_waits_for_the_next_turn(store: SessionDB, home: Path) -> None:
-    async def use() -> bool:
-        async with brain_at(None, store, home) as brain:
-            running = brain.start(lane.request("!say hi"))
-            is_steered = running.steer(TurnMessage("1", "see", [{"path": "/a"}]))
-            await running.result()
-            return is_steered
-
-    lane = Lane(store)
-    assert asyncio.run(use()) is False
+    offered = TurnMessage("1", "see", [{"path": "/a"}]), TurnMessage("2", "see")
+    assert offer(store, home, *offered) == [False, True]
 
 
 def test_reference_and_photo_are_attached_together(store: SessionDB, home: Path) -> None:

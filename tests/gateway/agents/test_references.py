@@ -13,7 +13,7 @@ from hermes.errors import InvalidValue
 from hermes.gateway.agents.workspaces import make_workspace
 from hermes.gateway.engine.ports import TurnMessage, TurnRequest, TurnResult
 from hermes_state import SessionDB
-from tests.gateway.agents.lane import Lane, answer, brain_at, config_for
+from tests.gateway.agents.lane import Lane, answer, brain_at, config_for, offer
 from tests.support.modelserver import ModelServer, Received, Say
 
 FILES = {"telegram": ("files", "memory")}
@@ -135,12 +135,5 @@ def test_message_that_comes_again_is_stored_once(store: SessionDB, home: Path) -
 
 
 def test_message_with_a_reference_waits_for_the_next_turn(store: SessionDB, home: Path) -> None:
-    async def use() -> tuple[bool, bool]:
-        async with brain_at(None, store, home) as brain:
-            running = brain.start(lane.request("!say hi"))
-            steered = running.steer(TurnMessage("1", "see @diff")), running.steer(TurnMessage("2", "ada@example.org"))
-            await running.result()
-            return steered
-
-    lane = Lane(store)
-    assert asyncio.run(use()) == (False, True)
+    offered = TurnMessage("1", "see @diff"), TurnMessage("2", "ada@example.org")
+    assert offer(store, home, *offered) == [False, True]

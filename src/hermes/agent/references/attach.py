@@ -128,7 +128,7 @@ class ReferenceReader:
             from hermes.agent.references.urls import read_url_block
 
             return read_url_block(self._context, reference.value, self._fetcher)
-        from hermes.agent.references.git import read_changes, read_commits
+        from hermes.agent.references.git.changes import read_changes, read_commits
 
         if reference.kind == "git":
             return read_commits(self._context, reference.value, limit_bytes)

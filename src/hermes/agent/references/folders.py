@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes.agent.references.access import is_protected, require_place
+from hermes.agent.references.git.repository import is_inside
 from hermes.agent.references.listing import FileList, list_project, walk
-from hermes.agent.references.repository import is_inside
 from hermes.agent.references.texts import Block, NotAttached
 from hermes.agent.safety.visible_text import make_path_visible
 from hermes.agent.tools.context import ToolContext

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from hermes.agent.references.git import open_view
-from hermes.agent.references.git_process import find_git
-from hermes.agent.references.repository import has_odd_name
+from hermes.agent.references.git.changes import open_view
+from hermes.agent.references.git.process import find_git
+from hermes.agent.references.git.repository import has_odd_name
 from hermes.agent.references.texts import NotAttached
 from hermes.agent.tools.context import ToolContext
 

@@ -18,16 +18,16 @@ from shutil import copyfileobj
 from tempfile import TemporaryDirectory
 
 from hermes.agent.references.access import is_terminal, require_repository_access
-from hermes.agent.references.git_process import Git, GitFailed, GitOutput, find_git
-from hermes.agent.references.limits import TooMuchContext
-from hermes.agent.references.patches import without_protected
-from hermes.agent.references.repository import (
+from hermes.agent.references.git.patches import without_protected
+from hermes.agent.references.git.process import Git, GitFailed, GitOutput, find_git
+from hermes.agent.references.git.repository import (
     Repository,
     find_repository,
     has_odd_name,
     is_inside,
     read_small,
 )
+from hermes.agent.references.limits import TooMuchContext
 from hermes.agent.references.texts import Block, NotAttached
 from hermes.agent.safety.opening import open_regular_file
 from hermes.agent.tools.context import ToolContext
