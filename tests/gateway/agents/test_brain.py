@@ -349,6 +349,18 @@ def test_a_lane_can_use_another_model(store: SessionDB, home: Path) -> None:
     assert asyncio.run(use()) == ["test-model", "other-model", "test-model"]
 
 
+def test_work_besides_turns_uses_the_model_of_the_lane_also_after_a_restart(store: SessionDB, home: Path) -> None:
+    lane = Lane(store)
+    store.lanes.update(lane.key, touch=False, extra={"model": "other-model"})
+
+    async def use() -> str:
+        with ModelServer(models=["test-model", "other-model"]) as server:
+            async with brain_at(server, store, home) as brain:
+                return await brain.work(lane.key, "s1", lane.owner, lane.lease, lambda each: each.model.name)
+
+    assert asyncio.run(use()) == "other-model"
+
+
 def test_commands_work_on_the_conversation_of_the_lane(store: SessionDB, home: Path) -> None:
     lane = Lane(store)
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from hermes.gateway.agents.cache import AgentCache
-from hermes.gateway.agents.conversations import MOST_MODELS, LaneConversations
+from hermes.gateway.agents.conversations import MOST_MODELS, MOST_NAMES, LaneConversations
 
 
 class NamedModels:
@@ -45,3 +45,10 @@ def test_users_cannot_keep_any_number_of_models_open() -> None:
     assert lanes.open_model("m0") is first
     lanes.open_model("m1")
     assert models.opened.count("m1") == 2
+
+
+def test_the_choices_of_lanes_take_a_limited_amount_of_memory() -> None:
+    lanes = conversations(NamedModels())
+    for number in range(MOST_NAMES + 1):
+        lanes.set_model(f"lane {number}", "a")
+    assert (lanes.model_name("lane 0"), lanes.model_name("lane 1")) == ("usual", "a")

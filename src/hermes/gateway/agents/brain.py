@@ -27,6 +27,7 @@ from hermes.gateway.agents.conversations import Lane, LaneConversations, seal
 from hermes.gateway.agents.references import attach_references
 from hermes.gateway.agents.threads import Job, WorkerThreads
 from hermes.gateway.agents.turn import ASKING, STARTING, AgentTurn
+from hermes.gateway.store.lane_entries import chosen_model
 from hermes.log import warn
 from hermes.state.owner import EVERYBODY, Owner
 
@@ -217,7 +218,8 @@ class AgentBrain:
             self._turns.pop(key, None)
 
     def _with(self, lane: Lane, function: Callable[[Conversation], T]) -> T:
-        """Run a function with the conversation of a lane, on a thread."""
+        """Run a function with the conversation of a lane, on a thread; its turns know their model already."""
+        self.set_model(lane.session_key, chosen_model(self._store.lanes.get(lane.session_key)))
         row = self.agent.store.narrowed_to(lane.owner).get_session(lane.session_id)
         if row is None:
             raise UnknownSession(f"there is no session {lane.session_id!r}")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_MODELS = 32
 """So many models that users have chosen stay open; the one that was used longest ago is forgotten then."""
+MOST_NAMES = 4096
+"""So many lanes are remembered with the model that their user has chosen; each turn sets it again, from the store."""
 NO_TOKEN = -1
 """A token that no lease has."""
 
@@ -49,10 +51,12 @@ class LaneConversations:
 
     def set_model(self, session_key: str, name: str | None) -> None:
         """Let a lane use another model from its next turn on; None is the configured one."""
-        if name is None:
+        with self._lock:
             self._model_names.pop(session_key, None)
-        else:
-            self._model_names[session_key] = name
+            if name is not None:
+                self._model_names[session_key] = name
+                if len(self._model_names) > MOST_NAMES:
+                    del self._model_names[next(iter(self._model_names))]
 
     def model_name(self, session_key: str) -> str:
         """Return the name of the model of a lane's next turn."""

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from hermes.errors import HermesError, StoreError
 from hermes.gateway.commands import texts
-from hermes.gateway.commands.lane import MODEL, AskedLane, asked_lane, change_extra, started_session, view_of
+from hermes.gateway.commands.lane import AskedLane, asked_lane, change_extra, started_session, view_of
 from hermes.gateway.commands.parsing import ADMIN_COMMANDS, APPROVER_COMMANDS, COMMANDS, TELEGRAM_COMMANDS
 from hermes.gateway.commands.result import CommandResult
 from hermes.gateway.people.times import clock_time, span
+from hermes.gateway.store.lane_entries import MODEL, chosen_model
 from hermes.gateway.topics.routing import is_private
 from hermes.phrases import plural
 
@@ -80,8 +81,8 @@ async def model(context: CommandContext) -> CommandResult:
     name = context.args
     lane = await asked_lane(context)
     if not name:
-        chosen = None if lane.row is None else lane.row["extra"].get(MODEL)
-        return CommandResult(texts.model_shown(_model_of(context, lane), is_chosen=isinstance(chosen, str)))
+        is_chosen = chosen_model(lane.row) is not None
+        return CommandResult(texts.model_shown(_model_of(context, lane), is_chosen=is_chosen))
     if context.is_turn_running:
         return CommandResult(texts.SWITCH_LATER)
     if name.lower() == DEFAULT:
@@ -141,10 +142,7 @@ async def _held(context: CommandContext, lane: AskedLane) -> int:
 
 
 def _model_of(context: CommandContext, lane: AskedLane) -> str:
-    chosen = None if lane.row is None else lane.row["extra"].get(MODEL)
-    if isinstance(chosen, str):
-        return chosen
-    return context.services.brain.model_of("" if lane.is_foreign else context.session_key)
+    return chosen_model(lane.row) or context.services.brain.model_of("" if lane.is_foreign else context.session_key)
 
 
 def _running(context: CommandContext, lane: AskedLane) -> str:

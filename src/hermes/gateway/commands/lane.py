@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from hermes.state.asynchronous.owner_view import AsyncOwnerView
     from hermes.state.asynchronous.session_db import AsyncSessionDB
 
-MODEL = "model"
-"""The key in a lane's `extra` with the model that a user has chosen."""
-
 
 @dataclass(frozen=True, slots=True)
 class AskedLane:

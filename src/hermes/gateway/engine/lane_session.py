@@ -16,7 +16,7 @@ from hermes.gateway.engine.sender_labels import label_senders, name_of
 from hermes.gateway.keys import build_session_key, is_shared_multi_user_session, lane_owner, session_user
 from hermes.gateway.prompt import build_session_context_prompt, build_turn_note
 from hermes.gateway.redaction import hash_user_id
-from hermes.gateway.store.lane_entries import entry_from_row
+from hermes.gateway.store.lane_entries import chosen_model, entry_from_row
 from hermes.ids import new_session_id
 from hermes.state.lanes.types import Decision, Keep, LaneRow, NewSession, Start
 
@@ -65,7 +65,7 @@ async def open_lane_session(parts: EngineParts, key: str, messages: Sequence[Mes
         if parts.topics is not None:
             entry = await parts.topics.follow(key, source, entry, is_new_lane=row is None, owner=owner, lease=lease)
     has_changed = before is not None and before.session_id != entry.session_id
-    parts.brain.set_model(key, None if row is None or has_changed else _model_of(row))
+    parts.brain.set_model(key, None if has_changed else chosen_model(row))
     if entry.was_auto_reset:
         notice = _reset_notice(parts, entry, last, key)
         if notice is not None:
@@ -133,11 +133,6 @@ async def _end_reason(parts: EngineParts, entry: SessionEntry) -> str | None:
     if parts.has_processes is not None and await asyncio.to_thread(parts.has_processes, entry.session_key):
         reason = decide(entry, policy, now, has_processes=True)
     return None if reason is None else "session_expired"
-
-
-def _model_of(row: LaneRow) -> str | None:
-    name = row["extra"].get("model")
-    return name if isinstance(name, str) and name else None
 
 
 def _sender_name(source: SessionSource, label: str | None, *, redacts: bool) -> str:

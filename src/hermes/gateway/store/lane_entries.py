@@ -13,7 +13,16 @@ from hermes.state.lanes.types import LaneFields, LaneRow
 IMPORTED_COUNTERS = "counters"
 """The key in a lane's `extra` with the counters of `sessions.json`; they count until the session itself has more."""
 
+MODEL = "model"
+"""The key in a lane's `extra` with the model that a user has chosen."""
+
 _SAME = (*FLAGS, "chat_type", "display_name", "resume_reason", "auto_reset_reason", "last_prompt_tokens")
+
+
+def chosen_model(row: LaneRow | None) -> str | None:
+    """Return the model that a user has chosen for a lane; None is the configured one."""
+    name = None if row is None else row["extra"].get(MODEL)
+    return name if isinstance(name, str) and name else None
 
 
 def local_time(moment: float) -> datetime:
