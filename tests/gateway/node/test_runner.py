@@ -112,6 +112,35 @@ def test_a_restart_is_requested_by_the_command_of_an_admin(home: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_stop_that_is_requested_during_a_restart_is_the_end(home: Path) -> None:
+    async def main() -> None:
+        for stop in (GatewayRunner.request_stop, GatewayRunner.expel):
+            runner = make_runner(home)
+            running = asyncio.create_task(runner.run())
+            await until(lambda runner=runner: runner.started_at > 0, "the start")
+            runner.request_restart()
+            stop(runner)
+            await asyncio.wait_for(running, LIMIT_S)
+            assert not runner.wants_restart
+
+    asyncio.run(main())
+
+
+def test_a_node_that_stops_cannot_start_turns_again(home: Path) -> None:
+    async def main() -> None:
+        runner = make_runner(home)
+        await runner.start()
+        runner.undrain()
+        runner.request_stop()
+        with pytest.raises(Conflict, match="is stopping"):
+            runner.undrain()
+        await runner.stop()
+        with pytest.raises(Conflict, match="is stopping"):
+            runner.undrain()
+
+    asyncio.run(main())
+
+
 def test_two_nodes_share_a_home_and_one_chat_is_served_by_one_at_a_time(home: Path) -> None:
     async def main() -> None:
         first, second = FakeAdapter(), FakeAdapter()

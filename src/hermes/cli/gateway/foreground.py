@@ -258,7 +258,6 @@ class Foreground:
 
     def _on_stop_signal(self) -> None:
         self._signals += 1
-        self.runner.wants_restart = False
         if self._signals == 1:
             self.runner.request_stop()
         elif self._signals == 2:

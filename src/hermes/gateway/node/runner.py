@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hermes.clock import Clock, system_clock
 from hermes.config import Config, load_config, load_variables
-from hermes.errors import HermesError
+from hermes.errors import Conflict, HermesError
 from hermes.gateway.agents.brain import AgentBrain
 from hermes.gateway.commands import BYPASS, STOPS, CommandRunner, CommandServices, RunningInfo, command_parser
 from hermes.gateway.config_file import gateway_config
@@ -138,7 +138,8 @@ class GatewayRunner:
         await self._stopping.wait()
 
     def request_stop(self) -> None:
-        """End the gateway after draining; `run` returns then."""
+        """End the gateway after draining, also if a restart was requested before; `run` returns then."""
+        self.wants_restart = False
         self._stopping.set()
 
     def request_restart(self) -> None:
@@ -151,13 +152,15 @@ class GatewayRunner:
         self.parts.draining.set()
 
     def undrain(self) -> None:
-        """Start turns again."""
+        """Start turns again; raise `Conflict` if the node is stopping."""
+        if self._stopping.is_set() or not self._is_started:
+            raise Conflict("the gateway is stopping", hint="wait for its end, and start it again")
         self.parts.draining.clear()
         self.dispatcher.arrived("")
 
     def expel(self) -> None:
         """Give up the turns that run instead of waiting for them; the next process or another node continues them."""
-        self._stopping.set()
+        self.request_stop()
         if hasattr(self, "parts"):
             self.parts.expelled.set()
 
