@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hermes.state.lanes.types import Intent, NewSession, Start
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 from tests.cli.gateway.running import answers, ask, configure, gateway
@@ -80,6 +81,20 @@ def test_approved_command_runs_once_in_its_chat(hermes: Hermes, server: ModelSer
         again = hermes("gateway", "approve", request["id"])
         assert (again.returncode, "was approved" in again.stderr) == (4, True)
         assert requests(hermes) == []
+
+
+def test_the_chat_continues_through_the_account_that_it_knows(hermes: Hermes) -> None:
+    assert hermes("sessions", "list").returncode == 0
+    origin = {"platform": "telegram", "chat_id": "1", "chat_type": "dm", "user_id": "1"}
+    with SessionDB(hermes.database) as db:
+        session = NewSession("s1", "telegram", user_id="1")
+        db.lanes.resolve("telegram one", lambda *_: Start(session, {"origin": origin, "platform": "telegram"}))
+        row = db.approvals.request("telegram one", "s1", "terminal", "{}", ttl_seconds=60)
+        db.outbox.intend(Intent("answer", {}, platform="telegram", account="bot-2", session_key="telegram one"))
+    assert hermes("gateway", "deny", row["id"]).returncode == 0
+    with SessionDB(hermes.database) as db:
+        (waiting,) = db.inbox.waiting("telegram one")
+    assert (waiting["kind"], waiting["account"]) == ("internal", "bot-2")
 
 
 def test_decision_works_while_no_gateway_runs(hermes: Hermes, server: ModelServer) -> None:

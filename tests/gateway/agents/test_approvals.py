@@ -35,7 +35,7 @@ class Desk:
     @asynccontextmanager
     async def brain(self, server: ModelServer) -> AsyncIterator[AgentBrain]:
         config = config_for(server, tools={"telegram": ("terminal", "files")})
-        options = {"tools": TOOLBOX, "on_request": self.seen.append}
+        options = {"tools": TOOLBOX, "on_request": lambda row, account: self.seen.append(row)}
         async with brain_at(server, self.store, self.home, config=config, **options) as brain:
             yield brain
 

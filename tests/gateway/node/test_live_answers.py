@@ -7,12 +7,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from hermes.config import Config
 from hermes.gateway import GatewayConfig
 from hermes.gateway.engine.ports import Adapter
 from hermes.gateway.node.approval_notices import ApprovalNotices
 from hermes.gateway.node.live_answers import LiveAnswers
+from hermes.gateway.platform import Platform
 from hermes.gateway.platform_config import StreamingConfig
+from hermes.gateway.source import SessionSource
+from hermes.state.lanes.approvals import ApprovalRow
+from hermes.state.lanes.types import OutboxRow
 from hermes_state import SessionDB
 from tests.gateway.engine.engine_node import ALICE, BOB, EngineNode, running
 from tests.gateway.node.fake_adapter import FakeAdapter
@@ -134,7 +140,7 @@ def test_a_request_of_permission_is_announced_once_to_its_chat_and_to_each_appro
         )
         notices = ApprovalNotices(node.parts)
         for _ in range(2):  # the brain may report a request again
-            notices.requested(row)
+            notices.requested(row, "bot-2")
         await node.reply(2)
         await node.reply(1, BOB)
         await asyncio.gather(*notices._tasks)
@@ -148,5 +154,64 @@ def test_a_request_of_permission_is_announced_once_to_its_chat_and_to_each_appro
         assert "rm x y" in asked[0]
         rows = {each["key"]: each for each in await node.db.outbox.pending()}
         assert rows[f"notice:approval:{row['id']}"]["account"] == "bot-2"
+        assert rows[f"notice:approval:{row['id']}:telegram:2"]["account"] == "bot-2"
 
     run(home, scenario, config)
+
+
+def test_an_approver_is_told_through_an_account_of_the_node_if_the_request_comes_from_another_platform(
+    home: Path,
+) -> None:
+    config = Config()
+    config = replace(config, gateway=replace(config.gateway, admins=("telegram:2",)))
+
+    async def scenario(node: EngineNode) -> None:
+        adapter = FakeAdapter()
+        adapter.account = "bot-2"
+        row = await pending_request(node, replace(ALICE, platform=Platform.DISCORD))
+        notices = ApprovalNotices(node.parts, lambda: [adapter])
+        notices.requested(row, "")
+        await asyncio.gather(*notices._tasks)
+        assert (await request_notice(node, row))["account"] == "bot-2"
+        # Once the approver has written, the answers show the account of that chat.
+        await node.say("hello", BOB, account="bot-3")
+        (await node.brain.next_turn()).answer()
+        await node.idle()
+        other = await pending_request(node, replace(ALICE, platform=Platform.DISCORD), "{ }")
+        notices.requested(other, "")
+        await asyncio.gather(*notices._tasks)
+        assert (await request_notice(node, other))["account"] == "bot-3"
+
+    run(home, scenario, config)
+
+
+def test_a_request_whose_node_died_before_it_was_announced_is_announced_once_at_the_next_start(home: Path) -> None:
+    config = Config()
+    config = replace(config, gateway=replace(config.gateway, admins=("telegram:2",)))
+
+    async def scenario(node: EngineNode) -> None:
+        row = await pending_request(node, ALICE)
+        notices = ApprovalNotices(node.parts)
+        await notices.announce_pending()
+        assert (await request_notice(node, row))["kind"] == "notice"
+        written = len(await node.db.outbox.pending())
+        node.parts.delivered = lambda: pytest.fail("it is announced again")
+        await notices.announce_pending()
+        assert len(await node.db.outbox.pending()) == written == 2
+
+    run(home, scenario, config)
+
+
+async def pending_request(node: EngineNode, source: SessionSource, arguments: str = "{}") -> ApprovalRow:
+    """Store a request of a chat that has not got any message yet."""
+    entry = await node.store.get_or_create_session(source)
+    return await node.db.approvals.request(
+        entry.session_key, entry.session_id, "terminal", arguments, ttl_seconds=60.0, summary="rm x"
+    )
+
+
+async def request_notice(node: EngineNode, row: ApprovalRow) -> OutboxRow:
+    """The notice to the approver."""
+    notice = await node.db.outbox.find(f"notice:approval:{row['id']}:telegram:2")
+    assert notice is not None
+    return notice

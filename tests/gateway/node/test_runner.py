@@ -112,16 +112,18 @@ def test_a_restart_is_requested_by_the_command_of_an_admin(home: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_stop_that_is_requested_during_a_restart_is_the_end(home: Path) -> None:
+@pytest.mark.parametrize("stop", [GatewayRunner.request_stop, GatewayRunner.expel])
+def test_a_stop_that_is_requested_during_a_restart_is_the_end(
+    home: Path, stop: Callable[[GatewayRunner], None]
+) -> None:
     async def main() -> None:
-        for stop in (GatewayRunner.request_stop, GatewayRunner.expel):
-            runner = make_runner(home)
-            running = asyncio.create_task(runner.run())
-            await until(lambda runner=runner: runner.started_at > 0, "the start")
-            runner.request_restart()
-            stop(runner)
-            await asyncio.wait_for(running, LIMIT_S)
-            assert not runner.wants_restart
+        runner = make_runner(home)
+        running = asyncio.create_task(runner.run())
+        await until(lambda: runner.started_at > 0, "the start")
+        runner.request_restart()
+        stop(runner)
+        await asyncio.wait_for(running, LIMIT_S)
+        assert not runner.wants_restart
 
     asyncio.run(main())
 

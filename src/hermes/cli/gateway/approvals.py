@@ -111,13 +111,15 @@ def _is_of_operator(row: ApprovalRow, *, is_approved: bool) -> bool:
 def _continue_lane(store: SessionDBProvider, row: ApprovalRow) -> bool:
     """Let the lane of a request continue with the decision; False if it does not exist any more."""
     lane = store.lanes.get(row["session_key"])
-    message = None if lane is None else continuation_of(row, lane)
+    last = store.outbox.of_lane(row["session_key"], limit=1)  # the account that the chat knows
+    message = None if lane is None else continuation_of(row, lane, account=last[0]["account"] if last else "")
     if message is None:
         return False
     store.inbox.accept(
         message.session_key,
         dict(message.payload),
         platform=message.platform,
+        account=message.account,
         delivery_id=message.delivery_id,
         kind=message.kind,
     )

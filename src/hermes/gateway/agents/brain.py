@@ -72,7 +72,7 @@ class AgentBrain:
         variables: Mapping[str, str],
         *,
         threads: int | None = None,
-        on_request: Callable[[ApprovalRow], None] | None = None,
+        on_request: Callable[[ApprovalRow, str], None] | None = None,
         database: Path | None = None,
         model_name: str | None = None,
         tools: Registry = TOOLBOX,
@@ -80,7 +80,8 @@ class AgentBrain:
         clock: Clock = system_clock,
     ) -> None:
         self.on_request = on_request
-        """Called on the event loop for every request of a permission, perhaps several times for the same one."""
+        """Called on the event loop for every request of a permission, perhaps several times for the same one, with the
+        account of the chat that it comes from."""
         models = Models(config, variables, model_name)
         self.agent = Agent(
             store.for_owner(EVERYBODY),
@@ -296,12 +297,12 @@ class AgentBrain:
         if turn is None:
             return Decision.DENY
         return self._desk.request(
-            request, origin, turn.request.session_key, lambda row: turn.call_on_loop(lambda: self._notify(row))
+            request, origin, turn.request.session_key, lambda row: turn.call_on_loop(lambda: self._notify(row, turn))
         )
 
-    def _notify(self, row: ApprovalRow) -> None:
+    def _notify(self, row: ApprovalRow, turn: AgentTurn) -> None:
         if self.on_request is not None:
-            self.on_request(row)
+            self.on_request(row, turn.request.account)
 
 
 def _internal_error() -> HermesError:

@@ -170,6 +170,11 @@ class TurnRequest:
     is_retry: bool = False
     """Whether the last answer is generated again."""
 
+    @property
+    def account(self) -> str:
+        """The account of the platform that has received the messages."""
+        return self.rows[-1]["account"] if self.rows else ""
+
 
 TurnStatus = Literal["done", "interrupted", "failed"]
 

@@ -29,7 +29,7 @@ class LiveAnswers:
     def start(self, request: TurnRequest, running: RunningTurn) -> None:
         """Show the answer of a turn from now on, if that is possible."""
         streaming = self._parts.gateway_config.get_streaming(request.source.platform)
-        account = request.rows[-1]["account"] if request.rows else ""
+        account = request.account
         adapter = self._parts.adapters.get((request.source.platform.value, account))
         if adapter is None or not streaming.enabled or not request.rows:
             return

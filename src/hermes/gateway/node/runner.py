@@ -19,7 +19,6 @@ from hermes.gateway.delivery.drafts import abandon_drafts
 from hermes.gateway.delivery.sender import Sender
 from hermes.gateway.engine.dispatcher import Dispatcher
 from hermes.gateway.engine.intake import Intake
-from hermes.gateway.engine.intents import last_account
 from hermes.gateway.engine.parts import EngineParts
 from hermes.gateway.engine.settings import engine_settings
 from hermes.gateway.node.approval_notices import ApprovalNotices
@@ -53,7 +52,6 @@ from hermes.state.provider import open_session_db
 if TYPE_CHECKING:
     from hermes.gateway.config import GatewayConfig
     from hermes.gateway.engine.ports import Adapter
-    from hermes.state.lanes.approvals import ApprovalRow
     from hermes.state.provider import SessionDBProvider
 
 RESUME_S = 1.0
@@ -245,7 +243,8 @@ class GatewayRunner:
         parts.delivered = self._delivered
         parts.prepare_chat = self._prepare_chat
         parts.watcher = LiveAnswers(parts)
-        self.brain.on_request = ApprovalNotices(parts).requested
+        self.notices = ApprovalNotices(parts, lambda: self.adapters)
+        self.brain.on_request = self.notices.requested
 
     def _make_parts(self, chats: GatewayConfig) -> EngineParts:
         """Return the services that the actors share."""
@@ -295,7 +294,7 @@ class GatewayRunner:
             self.finalizer.finalize_session,
             lease_s=settings.lease_s,
             max_age_days=chats.session_store_max_age_days,
-            sweeps=Sweeps(db, dedupe_days=config.gateway.dedupe_days, on_expired=self._continue_expired),
+            sweeps=Sweeps(db, dedupe_days=config.gateway.dedupe_days, on_expired=self.notices.expired),
             sweep_cache=self.brain.sweep,
         )
 
@@ -325,10 +324,11 @@ class GatewayRunner:
         await asyncio.wait({resuming}, timeout=RESUME_S)
 
     async def _resume(self) -> None:
-        """Resume lanes; while the database cannot be reached, try again."""
+        """Resume lanes and announce requests; while the database cannot be reached, try again."""
         while True:
             try:
                 self.resumed = await resume_lanes(self.parts)
+                await self.notices.announce_pending()
                 return
             except HermesError as error:
                 warn(__name__, "the lanes are not resumed yet: %s", error)
@@ -365,22 +365,6 @@ class GatewayRunner:
                 ttl_s=self.settings.reply_ttl_s,
                 except_key=reply_key,
             )
-
-    async def _continue_expired(self, row: ApprovalRow) -> None:
-        """Let the chat of a request learn that it was not approved in time."""
-        lane = await self.db.lanes.get(row["session_key"])
-        if lane is None or not lane["origin"]:
-            return
-        await self.db.inbox.accept(
-            row["session_key"],
-            {"internal": "approval", "approval_id": row["id"], "text": "", "source": lane["origin"]},
-            platform=lane["platform"] or "unknown",
-            account=await last_account(self.db.outbox, row["session_key"]),
-            delivery_id=f"approval:{row['id']}",
-            kind="internal",
-            node=self.settings.holder,
-        )
-        self.dispatcher.arrived(row["session_key"])
 
     async def _topics_of(self, platform: str, account: str) -> tuple[bool | None, bool | None]:
         """Ask an account about topics of private chats; None: not known."""
