@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from hermes.gateway.engine.parts import EngineParts
-from hermes.gateway.engine.ports import Admission, Inbound
+from hermes.gateway.engine.ports import Admission, Inbound, NotSent
 from hermes.gateway.node import connectors
 from hermes.gateway.node.connectors import Connectors, name_of
 from hermes.state.asynchronous.session_db import AsyncSessionDB
@@ -82,7 +82,7 @@ def test_an_adapter_that_fails_to_start_is_tried_again_is_logged_once_and_does_n
         async with store(home) as db:
             made, bad, good = node(db), FakeAdapter(), FakeAdapter()
             good.platform = "slack"
-            bad.start_errors = [OSError("no network"), OSError("no network"), OSError("no network")]
+            bad.start_errors = [NotSent("it cannot be reached"), OSError("no network"), OSError("no network")]
             made.start([bad, good])
             await until(lambda: made.states.get("slack") == "connected", "the good one is connected")
             await until(lambda: made.states.get("telegram") == "connected", "the bad one is connected")
@@ -92,7 +92,8 @@ def test_an_adapter_that_fails_to_start_is_tried_again_is_logged_once_and_does_n
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
-    assert sum("telegram is not connected" in each.getMessage() for each in caplog.records) == 1
+    told = [each.getMessage() for each in caplog.records if "telegram is not connected" in each.getMessage()]
+    assert told == ["telegram is not connected: it cannot be reached"]
 
 
 @pytest.mark.parametrize("fault", ["raises", "hangs"])

@@ -72,6 +72,7 @@ class DiscordServer:
         self.echoes = True
         """Whether the gateway reports the messages of the bot."""
         self._nonces: dict[str, str] = {}
+        self._greeting = asyncio.Lock()
         self._sessions: dict[str, Session] = {}
         self._lock = threading.RLock()
         self._last_id = id_at(time.time())
@@ -244,8 +245,9 @@ class DiscordServer:
         return int(self._runner.addresses[0][1])
 
     async def _emit(self, name: str, data: Any) -> None:
-        for session in self._sessions.values():
-            await self._dispatch(session, name, data)
+        async with self._greeting:  # no event of a server comes before the server itself
+            for session in self._sessions.values():
+                await self._dispatch(session, name, data)
 
     async def _dispatch(self, session: Session, name: str, data: Any) -> None:
         event = {"op": 0, "t": name, "s": len(session.events) + 1, "d": data}
@@ -308,12 +310,13 @@ class DiscordServer:
         guilds = [{"id": each, "unavailable": True} for each in self.guilds]
         ready = {"v": 10, "user": user(BOT), "guilds": guilds, "session_id": session.id, "private_channels": []}
         ready |= {"resume_gateway_url": "wss://gateway.invalid", "application": {"id": BOT, "flags": 0}}
-        await self._dispatch(session, "READY", ready)
-        for guild_id, guild in self.guilds.items():
-            inside = [each for each in self.channels.values() if each.get("guild_id") == guild_id]
-            channels = [each for each in inside if each["type"] not in (10, 11, 12)]
-            threads = [each for each in inside if each["type"] in (10, 11, 12)]
-            await self._dispatch(session, "GUILD_CREATE", {**guild, "channels": channels, "threads": threads})
+        async with self._greeting:
+            await self._dispatch(session, "READY", ready)
+            for guild_id, guild in self.guilds.items():
+                inside = [each for each in self.channels.values() if each.get("guild_id") == guild_id]
+                channels = [each for each in inside if each["type"] not in (10, 11, 12)]
+                threads = [each for each in inside if each["type"] in (10, 11, 12)]
+                await self._dispatch(session, "GUILD_CREATE", {**guild, "channels": channels, "threads": threads})
         return session
 
     async def _resume(self, socket: web.WebSocketResponse, data: dict[str, Any]) -> Session | None:

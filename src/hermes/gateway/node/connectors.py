@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from hermes.errors import HermesError, StaleLease
+from hermes.gateway.engine.ports import MaybeSent, NotSent
 from hermes.log import warn
 
 if TYPE_CHECKING:
@@ -53,11 +54,11 @@ class Connectors:
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - a platform that cannot be reached must not stop the others
-                self.states[name] = f"not connected: {error}"
+                self.states[name] = f"not connected: {_described(error)}"
                 failures = self._failures.get(name, 0)
                 self._failures[name] = failures + 1
                 if failures == 0:
-                    warn(__name__, "%s is not connected: %s: %s", name, type(error).__name__, error)
+                    warn(__name__, "%s is not connected: %s", name, _described(error))
                 await asyncio.sleep(RETRY_S[min(failures, len(RETRY_S) - 1)])
 
     async def _run_leased(self, adapter: Adapter) -> None:
@@ -104,7 +105,7 @@ class Connectors:
         try:
             await asyncio.wait_for(adapter.stop(), STOP_S)
         except Exception as error:  # noqa: BLE001 - a platform that cannot be reached must not stop the others
-            warn(__name__, "%s was not disconnected: %s: %s", name_of(adapter), type(error).__name__, error)
+            warn(__name__, "%s was not disconnected: %s", name_of(adapter), _described(error))
 
     async def _renew(self, lease: ConnectorLease) -> None:
         """Renew a lease for ever; raise when it is lost."""
@@ -128,3 +129,9 @@ class Connectors:
 def name_of(adapter: Adapter) -> str:
     """Return the name of an adapter: its platform, and its account if there are several."""
     return f"{adapter.platform}:{adapter.account}" if adapter.account else adapter.platform
+
+
+def _described(error: Exception) -> str:
+    """Return the text of an error; of one that is not made for people, with its type."""
+    is_for_people = isinstance(error, HermesError | NotSent | MaybeSent) and str(error)
+    return str(error) if is_for_people else f"{type(error).__name__}: {error}".rstrip(": ")

@@ -11,17 +11,19 @@ class InOrder:
 
     def __init__(self) -> None:
         self._last: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, key: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Start work after the work that was added for the same key before; return its task."""
         task = asyncio.create_task(self._run(self._last.get(key), work))
         self._last[key] = task
+        self._tasks.add(task)
         task.add_done_callback(lambda done: self._forget(key, done))
         return task
 
     async def stop(self) -> None:
         """Cancel everything and wait for its end."""
-        tasks = list(self._last.values())
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -32,5 +34,6 @@ class InOrder:
         await work()
 
     def _forget(self, key: str, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
         if self._last.get(key) is task:
             del self._last[key]
