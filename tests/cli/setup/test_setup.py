@@ -48,7 +48,8 @@ class TestAsking:
             with Terminal(hermes, "setup", columns=100) as terminal:
                 terminal.until("Number [1]:").type(f"nine{ENTER}").until("Type a number from 1 to 8.")
                 terminal.until_times("Number [1]:", 2).type(f"7{ENTER}")
-                terminal.until("Its address").type(f"{server.base_url}{ENTER}")
+                terminal.until("Its address").type(f"localhost:8000{ENTER}").until("write it as https://host/v1")
+                terminal.until_times("Its address", 2).type(f"{server.base_url}{ENTER}")
                 terminal.until("Key for it").type(f"{KEY}{ENTER}")
                 terminal.until("  2  large").until("Model (number or name) [small]:").type(f"2{ENTER}")
                 terminal.until(f"Hermes uses large at 127.0.0.1:{server.port}, which answered.")
@@ -62,9 +63,9 @@ class TestAsking:
             "provider": "custom",
             "default": "large",
             "base_url": server.base_url,
-            "api_key": "${HERMES_MODEL_KEY}",
+            "api_key": "${HERMES_MODEL_API_KEY}",
         }
-        assert f"HERMES_MODEL_KEY='{KEY}'" in (hermes.home / ".env").read_text()
+        assert f"HERMES_MODEL_API_KEY='{KEY}'" in (hermes.home / ".env").read_text()
         modes = {stat.S_IMODE((hermes.home / name).stat().st_mode) for name in (".env", "config.yaml")}
         assert modes == {0o600}
 

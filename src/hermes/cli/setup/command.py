@@ -11,7 +11,7 @@ from hermes.agent.models.choice import PROVIDERS, choose_model
 from hermes.cli.config.settings_writer import set_secret, set_setting
 from hermes.cli.display.terminal import printable, terminal_width, write_stderr, write_stdout
 from hermes.cli.display.wrapping import wrap_line
-from hermes.cli.setup.providers import NAMES, OFFERS, Offer, find_offer
+from hermes.cli.setup.providers import CUSTOM_VARIABLE, NAMES, OFFERS, Offer, find_offer
 from hermes.cli.setup.trial import hint_of, list_names, try_model
 from hermes.config import Config, ModelConfig, load_config, load_variables
 from hermes.errors import ConfigError, InvalidValue, ModelError
@@ -104,7 +104,14 @@ def _ask_address(offer: Offer, *, has_person: bool) -> str | None:
         return None
     if not has_person:
         raise click.UsageError("--provider custom needs --base-url")
-    return str(click.prompt("Its address, such as http://127.0.0.1:8000/v1", err=True)).strip()
+    while True:
+        address = str(click.prompt("Its address, such as http://127.0.0.1:8000/v1", err=True)).strip()
+        try:
+            choose_model(Answers(offer, address, model="any").settings, {})
+        except ConfigError as error:
+            write_stderr(f"This address cannot be used: {error.hint}.")
+            continue
+        return address
 
 
 def _ask_key(offer: Offer, *, has_person: bool, is_on_stdin: bool) -> str:
@@ -160,7 +167,7 @@ def _checked(key: str) -> str:
 def _store(answers: Answers) -> None:
     """Store the key first: the setting that refers to it is written when it is there."""
     home, offer = get_hermes_home(), answers.offer
-    variable = offer.key_variable or (None if not answers.key else "HERMES_MODEL_KEY")
+    variable = offer.key_variable or (None if not answers.key else CUSTOM_VARIABLE)
     before = _present(load_config(home))
     if answers.key and variable is not None and load_variables(home).get(variable) != answers.key:
         set_secret(home, variable, answers.key)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from hermes.agent.models.choice import OFFLINE, PROVIDERS
 
 CUSTOM = "custom"
-CUSTOM_VARIABLE = "HERMES_MODEL_KEY"
+CUSTOM_VARIABLE = "HERMES_MODEL_API_KEY"
+"""The same as for `hermes config set model.api_key`, so that a new key replaces the old one."""
 
 
 @dataclass(frozen=True, slots=True)
