@@ -213,6 +213,8 @@ class TestTypeahead:
                 terminal.enter("/model").until("Model: any").type("typed ahead")
                 terminal.until("does not list its models").until("> typed ahead")
                 assert terminal.raw.count(b"typed ahead") == 1
+            with Terminal(hermes) as terminal:
+                assert terminal.enter("/model").until("Model: any").type(CTRL_D).until_over() == 0
 
     @pytest.mark.parametrize("lines", [3, 2_000])
     def test_lines_pasted_during_an_answer_are_one_message(self, hermes: Hermes, lines: int) -> None:

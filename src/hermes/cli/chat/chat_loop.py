@@ -12,7 +12,7 @@ from hermes.agent.conversation import Conversation
 from hermes.agent.references.texts import format_attached
 from hermes.agent.turns.turn import TurnOutcome
 from hermes.cli.chat.exit_summary import exit_summary_lines, running_process_lines
-from hermes.cli.chat.keyboard.modes import echo_off, on_resume
+from hermes.cli.chat.keyboard.modes import echo_off, keys_alone, on_resume
 from hermes.cli.chat.keyboard.question import ask_yes_no
 from hermes.cli.chat.keyboard.watch import watch_keys
 from hermes.cli.chat.model_names import ModelNames
@@ -256,7 +256,7 @@ class Chat:
     def run_prompt(self, reader: Reader) -> None:
         """Run each line that the user types until they leave; the prompt shows what is typed before it is there."""
         self._has_prompt = True
-        with echo_off(), on_resume(leave_rows):
+        with keys_alone(), on_resume(leave_rows):  # in lines, the terminal would lose Ctrl-D and long texts
             self._run_prompt(reader)
 
     def _run_prompt(self, reader: Reader) -> None:

@@ -22,14 +22,14 @@ _CONTROL_CHARACTERS = 6
 
 @contextmanager
 def echo_off() -> Iterator[None]:
-    """Hide input typed during the block, and keep it even if Ctrl-C is pressed."""
+    """Hide lines typed during the block, and keep them even if Ctrl-C is pressed."""
     with _mode(_hide):
         yield
 
 
 @contextmanager
 def echo_on() -> Iterator[None]:
-    """Show input typed during the block, for a program that reads it."""
+    """Show lines typed during the block, for a program that reads them."""
     with _mode(_show):
         yield
 
@@ -112,12 +112,12 @@ def _change(change: Callable[[list[Any]], None]) -> None:
 
 
 def _show(attributes: list[Any]) -> None:
-    attributes[LOCAL_FLAGS] = (attributes[LOCAL_FLAGS] | termios.ECHO) & ~termios.NOFLSH
+    attributes[LOCAL_FLAGS] = (attributes[LOCAL_FLAGS] | termios.ECHO | termios.ICANON) & ~termios.NOFLSH
 
 
 def _hide(attributes: list[Any]) -> None:
     # Without NOFLSH, the terminal discards unread input on Ctrl-C.
-    attributes[LOCAL_FLAGS] = (attributes[LOCAL_FLAGS] & ~termios.ECHO) | termios.NOFLSH
+    attributes[LOCAL_FLAGS] = (attributes[LOCAL_FLAGS] & ~termios.ECHO) | termios.ICANON | termios.NOFLSH
 
 
 def _take_keys(attributes: list[Any]) -> None:
