@@ -76,6 +76,21 @@ def test_21_a_node_whose_clock_is_90_seconds_ahead_steals_nothing_and_keeps_noth
     assert (len(many.model.asked("slow")), len(many.model.asked("left"))) == (1, 2)
 
 
+def test_21_a_node_whose_clock_is_two_days_ahead_resets_no_session_and_dates_no_chat_ahead(shared: World) -> None:
+    right = shared.thread("right")
+    chat = shared.chat(right)
+    chat.ask("one", chat_id="c1")
+    assert chat.wait_for_replies("one") == ["answer to one"]
+    right.drain()
+    ahead = shared.process("ahead", home=shared.home("ahead"), clock_ahead_s=2 * 86_400.0)
+    shared.chat(ahead).ask("two", chat_id="c1")
+    shared.wait_until_done("two")
+    assert [text for role, text in shared.transcript("one") if role == "user"] == ["one please", "two please"]
+    lane = shared.store.lanes.get(shared.lane_of("two"))
+    assert lane is not None
+    assert abs(lane["updated_at"] - shared.store.turns.peek().now) < 3_600
+
+
 def test_three_nodes_one_is_killed_and_its_lanes_continue_elsewhere(shared: World) -> None:
     free = threading.Event()
     words = [f"t{number}" for number in range(9)]

@@ -24,6 +24,7 @@ from hermes.gateway.engine.settings import engine_settings
 from hermes.gateway.node.approval_notices import ApprovalNotices
 from hermes.gateway.node.connectors import Connectors
 from hermes.gateway.node.live_answers import LiveAnswers
+from hermes.gateway.node.node_clock import NodeClock
 from hermes.gateway.node.node_lock import NodeLock
 from hermes.gateway.node.recovery import (
     announce_given_up,
@@ -83,7 +84,7 @@ class GatewayRunner:
         self.started_at = 0.0
         self.resumed = 0
         """How many lanes were resumed at the start."""
-        self._clock = clock
+        self._clock = NodeClock(clock)
         self._variables = variables
         self._opener = opener or (lambda: open_session_db(self.config, home=self.home))
         self._make_adapters = adapters
@@ -125,9 +126,12 @@ class GatewayRunner:
         """Open what the node needs; `_close` closes it, the last first."""
         await asyncio.to_thread(self._lock.acquire)
         self._opened.push_async_callback(asyncio.to_thread, self._lock.release)
-        self.started_at = self._clock()
         self.db = await AsyncSessionDB.open(self._opener, threads=8)
         self._opened.push_async_callback(self.db.close)
+        if self.config.sessiondb.provider != "sqlite":  # a file has no clock of its own
+            await self._clock.compare(self._database_time)
+            self._tasks.append(asyncio.create_task(self._clock.follow(self._database_time), name="hermes-clock"))
+        self.started_at = self._clock()
         await self._build()
         await self._recover()
 
@@ -322,6 +326,9 @@ class GatewayRunner:
         resuming = asyncio.create_task(self._resume(), name="hermes-resume")
         self._tasks.append(resuming)
         await asyncio.wait({resuming}, timeout=RESUME_S)
+
+    async def _database_time(self) -> float:
+        return (await self.db.turns.peek()).now
 
     async def _resume(self) -> None:
         """Resume lanes and announce requests; while the database cannot be reached, try again."""
