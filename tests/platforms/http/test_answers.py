@@ -271,58 +271,6 @@ def test_conversations_are_paged_and_their_items_fetched(home: Path) -> None:
     run(test())
 
 
-def test_a_copied_session_is_continued_by_its_id_and_reading_changes_nothing(home: Path) -> None:
-    async def test() -> None:
-        with ModelServer(otherwise=Say("Yes.")) as model:
-            async with serving(home, model.base_url) as gateway, client_of(gateway) as client:
-                first = (await client.post("/v1/responses", json={"input": "one"})).json()["session_id"]
-                copy = (await client.post(f"/v1/sessions/{first}/fork")).json()["id"]
-                before = (await client.get("/v1/sessions")).json()
-                items = (await client.get(f"/v1/conversations/{copy}/items", params={"order": "asc"})).json()
-                shown = (await client.get(f"/v1/conversations/{copy}")).json()
-                assert (await client.get("/v1/sessions")).json() == before
-                assert ([each["content"][0]["text"] for each in items["data"]], shown["session_id"]) == (
-                    ["one", "Yes."],
-                    copy,
-                )
-                for text, body in (("two", {"conversation": copy}), ("three", {"conversation": shown["id"]})):
-                    answer = (await client.post("/v1/responses", json={"input": text, **body})).json()
-                    assert (answer["session_id"], answer["conversation"]["id"]) == (copy, shown["id"])
-                sessions = (await client.get("/v1/sessions")).json()["data"]
-                assert {each["id"]: each["message_count"] for each in sessions} == {first: 2, copy: 6}
-                assert (await client.get(f"/v1/sessions/{copy}")).json()["ended_at"] is None
-
-    run(test())
-
-
-def test_a_message_that_is_too_long_leaves_nothing(home: Path) -> None:
-    async def test() -> None:
-        with ModelServer(otherwise=Say("Yes.")) as model:
-            async with serving(home, model.base_url) as gateway, client_of(gateway) as client:
-                said = [{"role": "user", "content": "one"}, {"role": "user", "content": "x" * 40_000}]
-                refused = await client.post("/v1/responses", json={"input": said})
-                assert (refused.status_code, refused.json()["error"]["code"]) == (400, "too_long")
-                assert (await client.get("/v1/sessions")).json()["data"] == []
-
-    run(test())
-
-
-def test_a_key_makes_one_conversation_on_each_route(home: Path) -> None:
-    async def test() -> None:
-        with ModelServer(otherwise=Say("Yes.")) as model:
-            async with serving(home, model.base_url) as gateway, client_of(gateway) as client:
-                retry, body = {"Idempotency-Key": "k1"}, {"items": [{"role": "user", "content": "one"}]}
-                created = [(await client.post("/v1/conversations", json=body, headers=retry)).json() for _ in range(2)]
-                assert created[0] == created[1]
-                answer = (await client.post("/v1/responses", json={"input": "two"}, headers=retry)).json()
-                assert answer["session_id"] != created[0]["session_id"]
-                for wrong in ("", "k" * 256):
-                    refused = await client.post("/v1/conversations", json=body, headers={"Idempotency-Key": wrong})
-                    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "Idempotency-Key")
-
-    run(test())
-
-
 def test_a_page_of_messages_ends_where_it_gets_too_large(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hermes.platforms.http.routes.sessions.MAX_PAGE_BYTES", 1000)
 

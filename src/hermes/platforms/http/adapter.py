@@ -25,7 +25,7 @@ def make(runner: GatewayRunner, settings: ApiServerConfig) -> tuple[HttpServer, 
         settings.host, settings.port, max_body_bytes=settings.max_body_bytes, has_keys=bool(len(principals))
     )
     most = runner.config.gateway.limits.message_characters
-    adapter = ApiAdapter(runner.db, lambda key: _text_so_far(runner, key), most)
+    adapter = ApiAdapter(runner.db, lambda key, message_id: _text_so_far(runner, key, message_id), most)
     try:
         from hermes.platforms.http.app import make_app
     except ImportError as error:
@@ -61,8 +61,10 @@ def serve_figures(
         server.add("GET", path, handler)
 
 
-def _text_so_far(runner: GatewayRunner, key: str) -> str:
-    """Return what the running turn of a lane has written so far, if it runs in this process."""
+def _text_so_far(runner: GatewayRunner, key: str, message_id: str) -> str:
+    """Return what the turn of a lane has written so far, if it answers a message and runs in this process."""
     actor = runner.dispatcher.actors.get(key)
     turn = None if actor is None else actor.turn
-    return "" if turn is None or turn.running is None else turn.running.text
+    if turn is None or turn.running is None or all(each.message_id != message_id for each in turn.messages):
+        return ""
+    return turn.running.text

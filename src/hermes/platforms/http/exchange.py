@@ -43,8 +43,8 @@ class ApiAdapter(BaseAdapter):
 
     platform = PLATFORM
 
-    def __init__(self, db: AsyncSessionDB, text_so_far: Callable[[str], str], most_characters: int) -> None:
-        """Create it; `text_so_far` returns what a turn of a lane has written so far."""
+    def __init__(self, db: AsyncSessionDB, text_so_far: Callable[[str, str], str], most_characters: int) -> None:
+        """Create it; `text_so_far` returns what the turn of a lane has written that answers a message."""
         super().__init__()
         self.db = db
         self._most_characters = most_characters
@@ -101,7 +101,7 @@ class ApiAdapter(BaseAdapter):
                     if (found := await self.find_answer(conversation, message_id, before)) is not None:
                         yield found
                         return
-                text = self._text_so_far(conversation.key)
+                text = self._text_so_far(conversation.key, message_id)
                 if text != last:
                     last = text
                     yield text
