@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.gateway.engine import turn_supervisor
 from hermes.gateway.engine.settings import BusyMode
+from hermes.gateway.engine.turns import supervisor
 from tests.gateway.engine.conftest import RunScenario
 from tests.gateway.engine.engine_node import (
     ALICE,
@@ -364,7 +364,7 @@ def test_a_chat_that_never_becomes_quiet_does_not_keep_its_turn_from_the_lane_of
 def test_a_chat_learns_that_a_long_turn_still_runs_at_longer_and_longer_intervals(
     run: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn_supervisor, "PROGRESS_S", 0.02)
+    monkeypatch.setattr(supervisor, "PROGRESS_S", 0.02)
 
     async def scenario(node: EngineNode) -> None:
         await node.say("one")
@@ -381,7 +381,7 @@ def test_a_chat_learns_that_a_long_turn_still_runs_at_longer_and_longer_interval
 
 
 def test_without_an_interval_a_long_turn_is_silent(run: RunScenario, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn_supervisor, "PROGRESS_S", 0.001)
+    monkeypatch.setattr(supervisor, "PROGRESS_S", 0.001)
 
     async def scenario(node: EngineNode) -> None:
         await node.say("one")

@@ -9,8 +9,8 @@ import pytest
 
 from hermes.config import Config, load_config
 from hermes.gateway import Platform, SessionSource
-from hermes.gateway.engine.lane_session import bound_skills
 from hermes.gateway.engine.messages import Message
+from hermes.gateway.engine.turns.lane_session import bound_skills
 from hermes.gateway.event import MessageEvent
 from tests.gateway.engine.conftest import RunScenario
 from tests.gateway.engine.engine_node import ALICE, BOB, EngineNode

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hermes.errors import HermesError, ModelUnavailable, StoreUnavailable
-from hermes.gateway.engine import actor, dispatcher, turn
+from hermes.gateway.engine import actor, dispatcher
+from hermes.gateway.engine.turns import turn
 from tests.gateway.engine.conftest import RunScenario
 from tests.gateway.engine.engine_node import ALICE, BOB, EngineNode, running, with_limits
 

@@ -9,9 +9,9 @@ import pytest
 from hermes.errors import InvalidValue
 from hermes.gateway import Platform, SessionSource
 from hermes.gateway.engine.intents import notice_intent, reply_intent
-from hermes.gateway.engine.lane_session import text_for_model
 from hermes.gateway.engine.messages import decode_message, encode_payload
 from hermes.gateway.engine.ports import Inbound
+from hermes.gateway.engine.turns.lane_session import text_for_model
 from hermes.gateway.redaction import hash_user_id
 from hermes.state.lanes.types import InboxRow
 from tests.gateway.engine.pure_messages import message

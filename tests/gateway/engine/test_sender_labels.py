@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.gateway.engine.sender_labels import MOST_NAMES, choose_labels
+from hermes.gateway.engine.turns.sender_labels import MOST_NAMES, choose_labels
 from tests.gateway.engine.conftest import RunScenario
 from tests.gateway.engine.engine_node import GROUP_ALICE, GROUP_BOB, EngineNode, shared_chats
 

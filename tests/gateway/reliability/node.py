@@ -19,8 +19,8 @@ from hermes.agent.tools.shell.terminal import terminal
 from hermes.clock import system_clock
 from hermes.errors import HermesError
 from hermes.gateway.agents.brain import AgentBrain
-from hermes.gateway.engine import turn_supervisor
 from hermes.gateway.engine.ports import Adapter
+from hermes.gateway.engine.turns import supervisor
 from hermes.gateway.node.runner import GatewayRunner
 from hermes.platforms.base import Part
 from hermes.platforms.local import LocalAdapter
@@ -139,7 +139,7 @@ def make_node(options: Options, adapters: Callable[[GatewayRunner], Sequence[Ada
 def run_process(options: Options, pipe: Connection) -> None:
     """Run a node in this process until the test says `stop` or ends."""
     os.environ["HERMES_HOME"] = str(options.home)
-    turn_supervisor.PROGRESS_S = 0.05
+    supervisor.PROGRESS_S = 0.05
     if options.dies_at_finish:
         Turns.finish = _die_instead  # type: ignore[method-assign]
     if options.dies_at_accept:

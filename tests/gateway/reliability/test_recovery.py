@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hermes.errors import ConfigError, StoreUnavailable
-from hermes.gateway.engine import texts, turn
+from hermes.gateway.engine import texts
+from hermes.gateway.engine.turns import turn
 from hermes.gateway.store.session_store import SessionStore
 from hermes.state.lanes.queue.turns import Turns
 from tests.gateway.reliability.conftest import postgres_world

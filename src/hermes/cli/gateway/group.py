@@ -8,7 +8,7 @@ from hermes.cli.lazy import Lazy, LazyGroup, show_help_without_command
 
 COMMANDS = {
     "run": Lazy("hermes.cli.gateway.run:run", "Run a gateway in the foreground."),
-    "talk": Lazy("hermes.cli.gateway.talk:talk", "Talk to the gateway of this home."),
+    "talk": Lazy("hermes.cli.gateway.talking.talk:talk", "Talk to the gateway of this home."),
     "status": Lazy("hermes.cli.gateway.status:status", "Show what waits, what runs, and which processes work on it."),
     "stop": Lazy("hermes.cli.gateway.control:stop", "Drain and stop the gateway of this home."),
     "restart": Lazy("hermes.cli.gateway.control:restart", "Drain and restart the gateway of this home."),

@@ -11,14 +11,14 @@ from hermes.errors import HermesError, InvalidValue, StaleLease
 from hermes.gateway.engine import texts
 from hermes.gateway.engine.choosing import Arrival, RunCommand, RunTurn, Step, next_step, on_arrival, without_newer
 from hermes.gateway.engine.intents import given_up_intent, last_account, notice_intent, reply_intent
-from hermes.gateway.engine.lane_session import is_shared_source
-from hermes.gateway.engine.last_try import alone_at_last_try
 from hermes.gateway.engine.lease_keeper import LeaseKeeper
 from hermes.gateway.engine.messages import Message, decode_message
 from hermes.gateway.engine.parts import CommandTurn
 from hermes.gateway.engine.ports import TurnMessage
-from hermes.gateway.engine.turn import NEWER, LaneTurn
-from hermes.gateway.engine.turn_supervisor import Cause
+from hermes.gateway.engine.turns.lane_session import is_shared_source
+from hermes.gateway.engine.turns.last_try import alone_at_last_try
+from hermes.gateway.engine.turns.supervisor import Cause
+from hermes.gateway.engine.turns.turn import NEWER, LaneTurn
 from hermes.gateway.keys import lane_owner
 from hermes.log import warn
 

@@ -10,7 +10,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from hermes.cli.display.terminal import write_stderr, write_stdout
 from hermes.cli.display.wrapping import wrap_text
-from hermes.cli.gateway.talk_client import TalkClient
+from hermes.cli.gateway.talking.client import TalkClient
 from hermes.platforms.local.client import LocalMessage, Said
 
 MARK = "> "

@@ -12,7 +12,7 @@ from hermes.gateway.context import build_session_context
 from hermes.gateway.decide import ResetReason, decide
 from hermes.gateway.engine import texts
 from hermes.gateway.engine.intents import notice_intent
-from hermes.gateway.engine.sender_labels import label_senders, name_of
+from hermes.gateway.engine.turns.sender_labels import label_senders, name_of
 from hermes.gateway.keys import build_session_key, is_shared_multi_user_session, lane_owner, session_user
 from hermes.gateway.prompt import build_session_context_prompt, build_turn_note
 from hermes.gateway.redaction import hash_user_id

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from hermes.errors import HermesError, StaleLease
 from hermes.gateway.engine import texts
 from hermes.gateway.engine.intents import notice_intent, reply_intent, reply_key
-from hermes.gateway.engine.lane_session import LaneSession, is_shared_source, open_lane_session, text_for_model
 from hermes.gateway.engine.ports import TurnMessage, TurnRequest, TurnResult
-from hermes.gateway.engine.turn_supervisor import Cause, TurnSupervisor
+from hermes.gateway.engine.turns.lane_session import LaneSession, is_shared_source, open_lane_session, text_for_model
+from hermes.gateway.engine.turns.supervisor import Cause, TurnSupervisor
 from hermes.log import warn
 from hermes.state.lanes.queue.message_rows import MAX_ATTEMPTS
 

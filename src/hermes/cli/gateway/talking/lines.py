@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from hermes.cli.display.terminal import printable_lines, terminal_width, write_stderr, write_stdout
 from hermes.cli.display.wrapping import wrap_text
 from hermes.cli.errors import FAILED
-from hermes.cli.gateway.talk_client import TalkClient
+from hermes.cli.gateway.talking.client import TalkClient
 from hermes.platforms.local.client import LocalMessage, Said
 
 

@@ -25,16 +25,16 @@ def talk(chat_id: str | None, user_id: str | None) -> None:
     Commands such as /new are sent as they are; Ctrl-D leaves. Without a terminal, each line of stdin is a message, and
     the next one is sent after its answer. The exit code is 3 if no gateway listens, and 1 if a message was refused.
     """
-    from hermes.cli.gateway.talk_client import TalkClient
+    from hermes.cli.gateway.talking.client import TalkClient
 
     user = user_id or _login_name()
     client = TalkClient(get_hermes_home(), chat_id or user, user)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        from hermes.cli.gateway.talk_screen import converse
+        from hermes.cli.gateway.talking.screen import converse
 
         asyncio.run(converse(client))
         return
-    from hermes.cli.gateway.talk_lines import send_lines
+    from hermes.cli.gateway.talking.lines import send_lines
 
     exit_code = asyncio.run(send_lines(client))
     if exit_code:

@@ -1,0 +1,1 @@
+"""`hermes gateway talk`: the client of a person."""
