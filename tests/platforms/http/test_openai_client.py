@@ -133,6 +133,8 @@ def test_errors_are_those_of_the_client(home: Path) -> None:
                     await client.responses.retrieve("resp_" + "0" * 56)
                 with pytest.raises(openai.BadRequestError):
                     await client.chat.completions.create(model="hermes", messages=[])
+                with pytest.raises(openai.BadRequestError):  # not a stream without events
+                    await client.responses.retrieve("resp_" + "0" * 56, stream=True)
                 async with gateway.client("stranger") as stranger:
                     with pytest.raises(openai.AuthenticationError):
                         await stranger.models.list()

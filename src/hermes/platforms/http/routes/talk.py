@@ -116,6 +116,8 @@ class Talk:
 
     async def response(self, request: Request, principal: str) -> Response:
         """Return a stored response; it is in progress until its answer is stored."""
+        if request.query_params.get("stream", "false").lower() != "false":
+            raise bad("a response is streamed only while it is created", "unsupported_parameter", "stream")
         conversation, message_id = answered_message(principal, request.path_params["response_id"])
         row = await self._adapter.message(conversation, message_id)
         if row is None:
