@@ -46,6 +46,9 @@ SETTINGS = "programs store keys, passwords and settings there; no permission cha
         ".git/config",
         ".npmrc",
         "state.db",
+        ".e\u200cnv",
+        "\ufeffid_rsa",
+        "\u212aUBECONFIG",
     ],
 )
 def test_file_with_the_name_of_a_secret_is_never_attached(bench: Workbench, name: str) -> None:

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from pathlib import Path
 
-from hermes.agent.safety.paths import ProtectedPlaces, ResolvedPath, is_too_wide
+from hermes.agent.safety.paths import IGNORED, ProtectedPlaces, ResolvedPath, is_too_wide
 
 REPOSITORIES = (".git", "*.git", ".hg", ".svn", ".bzr", ".jj")
 """Directories of version control, anywhere: their hooks and settings name programs that run later."""
@@ -25,10 +25,6 @@ RUN_LATER = (
 )
 """Files that other programs read or run by themselves: a change of them is a high risk."""
 
-_IGNORED = dict.fromkeys(
-    map(ord, "\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u206a\u206b\u206c\u206d\u206e\u206f\ufeff")
-)
-"""Characters that the file system of macOS leaves out of a name."""
 _SHORT_NAME = "git~1"
 """The short name of `.git` on Windows."""
 
@@ -65,7 +61,7 @@ def _is_git_directory(path: Path) -> bool:
 
 def _folded(path: Path) -> str:
     """Return a path as file systems compare it that ignore case, some characters, and blanks and dots at the end."""
-    names = (unicodedata.normalize("NFKC", name.translate(_IGNORED)).casefold() for name in path.parts[1:])
+    names = (unicodedata.normalize("NFKC", name.translate(IGNORED)).casefold() for name in path.parts[1:])
     return "".join(f"/{name.rstrip(' .')}" for name in names)
 
 

@@ -30,6 +30,11 @@ WORKSPACES = "workspaces"
 _BESIDE_DATABASE = ("", "-wal", "-shm", "-journal")
 _NAMED_LIKE_SECRETS = "files with such names contain secrets or databases"
 
+IGNORED = dict.fromkeys(
+    map(ord, "\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u206a\u206b\u206c\u206d\u206e\u206f\ufeff")
+)
+"""Characters that a file system of macOS leaves out of a name."""
+
 _Places = tuple[str, ...]
 """Paths with folded case, each with a slash at its end."""
 
@@ -188,8 +193,9 @@ def _places(paths: Iterable[Path]) -> _Places:
 
 
 def _fold_case(path: Path) -> str:
-    """Return a path as file systems that ignore case compare it."""
-    return str(path).casefold()
+    """Return a path as file systems compare it that ignore case, and some characters (HFS+)."""
+    text = str(path)
+    return text.casefold() if text.isascii() else text.translate(IGNORED).casefold()
 
 
 def _is_in(folded: str, places: _Places) -> bool:
