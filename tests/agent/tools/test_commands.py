@@ -224,11 +224,14 @@ def test_very_long_command_is_classified() -> None:
         "git add -A && git commit -am 'never push --force' -m \"eval is gone\" && git push",
         "git -C src commit --message='mount and dd'",
         'git tag -a v1 -m "rm old"',
+        "git commit -m \"$(cat <<'EOF'\nKill the old worker\n\n- rm -rf is gone\nEOF\n)\"",
         "git checkout main",
         "git gc",
+        "chmod +x run.sh && ./run.sh",
+        "find . -name '*.py' -exec grep -l foo {} +",
     ],
 )
-def test_message_of_a_commit_is_no_command(command: str) -> None:
+def test_everyday_command_is_not_dangerous(command: str) -> None:
     assert dangers_in(command, is_protected) == []
 
 
@@ -244,6 +247,14 @@ def test_message_of_a_commit_is_no_command(command: str) -> None:
         'git commit -F secret -m "x"',
         'git commit -m "a\\"; rm -rf x; echo \\""',
         'echo \\"git commit -m "x" rm',
+        "git commit -m \"$(cat <<'EOF'\na\nEOF\nrm x\ncat <<'EOF'\nEOF\n)\"",
+        'git commit -m "$(cat <<EOF\n$(rm x)\nEOF\n)"',
+        "chmod +x a; chmod 777 b",
+        "ch\\mod 777 a; chmod +x b",
+        "chmod +x",
+        "chmod -R +xs a",
+        "find . -exec grep x {} + -exec rm {} +",
+        "find . -exec 'r'm {} +",
         "git checkout .",
         "git checkout HEAD ./",
         "git reflog expire --all",
@@ -251,7 +262,7 @@ def test_message_of_a_commit_is_no_command(command: str) -> None:
         "git update-ref -d HEAD",
     ],
 )
-def test_what_is_beside_a_message_counts(command: str) -> None:
+def test_what_only_looks_like_one_is_dangerous(command: str) -> None:
     assert risk_of(command, is_protected) == "high"
 
 

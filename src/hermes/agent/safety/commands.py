@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from hermes.agent.safety.scanning.patterns import MAX_CHARACTERS, find_patterns
@@ -83,8 +84,12 @@ _DANGEROUS_FORMS = {
     "reads the variables of other processes": re.compile(r"/environ\b|\bps\s+[a-z]{0,8}e[a-z]{0,8}\b"),
     "formats a disk": re.compile(r"\bmkfs\b"),
     "starts itself without end": re.compile(r":\s*\(\s*\)\s*\{"),
-    "lets find delete files or run a program": re.compile(rf"\bfind\b{_SAME}\s-(?:delete|exec|ok)"),
+    "lets find delete files or run a program": re.compile(
+        rf"\bfind\b{_SAME}\s-(?:delete|ok|exec(?:dir)?(?!\s+(?:grep|wc|ls|stat|file|basename|dirname|du|head|tail|md5sum|sha256sum)\s))"
+    ),
 }
+_CHMOD = re.compile(r"chmod(?!\s+[ugoa]{0,4}\+x\s)")
+_RUNNABLE = re.compile(r"[ugoa]{0,4}\+x")
 _GIT = re.compile(r"\bgit\b")
 _GIT_FORMS = re.compile(
     rf"\bpush\b{_SAME}\s(?:-f|-d|--force|--delete|--mirror|--prune|\+|:)|\breset\b{_SAME}\s--hard|\bclean\b"
@@ -94,7 +99,7 @@ _GIT_FORMS = re.compile(
 )
 _COMMIT_MESSAGE = re.compile(
     r"""\A([^"'`\\$<\n]{0,400}?\bgit\s+(?:-C\s+[\w./-]+\s+)?(?:commit|tag)\b[^"'`\\$<>;&|\n]{0,200}?\s(?:-[a-z]{0,4}m|--message)(?:\s+|=))"""
-    r"""(?:"[^"\\$`]*"|'[^']*')"""
+    r"""(?:"[^"\\$`]*"|'[^']*'|"\$\(cat\s+<<\s?'(?P<end>\w{1,20})'\n(?:(?!(?P=end)\n).*\n)*+(?P=end)\n\s*\)")"""
 )
 """A message of a commit in plain quotes, with no quote before it: a shell reads nothing in it."""
 _MAX_MESSAGES = 8
@@ -168,10 +173,13 @@ def dangers_in(
     if len(command) > MAX_CHARACTERS:
         return dangers
     command = _without_messages(command)
-    tokens = {*_TOKEN.findall(command), *_shell_words(command, variables or {})}
-    programs = sorted({token.rpartition("/")[2] for token in tokens} & _DANGEROUS_PROGRAMS)
+    words = _shell_words(command, variables or {})
+    tokens = {*_TOKEN.findall(command), *words}
+    programs = {token.rpartition("/")[2] for token in tokens} & _DANGEROUS_PROGRAMS
+    if "chmod" in programs and _only_makes_runnable(command, words):
+        programs.remove("chmod")
     if programs:
-        dangers.append(f"uses {', '.join(programs)}")
+        dangers.append(f"uses {', '.join(sorted(programs))}")
     dangers += [text for text, form in _DANGEROUS_FORMS.items() if form.search(command)]
     if any(map(_is_dangerous_git, _SEPARATOR.split(command))):
         dangers.append("lets git discard something")
@@ -206,6 +214,12 @@ def _shell_words(command: str, variables: Mapping[str, str]) -> list[str]:
 def _parts(tokens: Iterable[str]) -> set[str]:
     """Return tokens and what is between `=`, `@`, `:` and `,` in them: `--file=x`, `-F f=@x`, `-v x:/y`."""
     return {part for token in tokens for part in (token, *_PART.split(token)) if part}
+
+
+def _only_makes_runnable(command: str, words: Sequence[str]) -> bool:
+    """Whether each `chmod` of a command is `chmod +x`, as it is written and as a shell reads it."""
+    modes = (mode for word, mode in pairwise([*words, ""]) if word.rpartition("/")[2] == "chmod")
+    return _CHMOD.search(command) is None and all(map(_RUNNABLE.fullmatch, modes))
 
 
 def _is_path(word: str) -> bool:

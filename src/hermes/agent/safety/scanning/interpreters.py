@@ -20,7 +20,7 @@ from hermes.agent.safety.scanning.programs import (
     programs_in,
     started_word,
 )
-from hermes.agent.safety.scanning.shell_text import COMPUTED, Stage, read_shell_text
+from hermes.agent.safety.scanning.shell_text import ANY, COMPUTED, ONE, Stage, read_shell_text
 
 RULE_PIPE, RULE_SUBSTITUTION = "pipe_to_interpreter", "run_substitution"
 RULE_DOWNLOAD, RULE_NESTED = "run_download", "nested_too_deeply"
@@ -40,6 +40,7 @@ _VERBS = frozenset({"run", "x", "exec", "dlx", "install", "add", "tool", "i"})
 _ADDRESS = re.compile(r"https?://\S+")
 _ADDRESS_OPTION = re.compile(r"-[ifrc]|--(?:[a-z]+-)*(?:url|links|index|proxy|registry|host|config)")
 """Options whose value is an address that is not run."""
+_COMPUTED = re.compile(f"[{COMPUTED}{ANY}{ONE}]")
 _SHELL_OPTION = re.compile(r"-[A-Za-z]{0,8}[si]|--shell|--login")
 _LETTER = re.compile(r"-[A-Za-z]{1,3}")
 """An option that may have the next word as its value."""
@@ -135,7 +136,7 @@ class _Search:
 
 def _of_stage(stage: Stage, program: str) -> Iterator[Finding]:
     """Yield what one stage alone shows."""
-    if stage.is_fed and COMPUTED in program:
+    if stage.is_fed and is_computed(program):
         yield Finding(RULE_PIPE, "pipes text into a program whose name is only known when it runs")
     elif stage.is_fed and (
         (is_interpreter(program) and not has_own_program(stage.words)) or _runs_input(stage, program)
@@ -280,4 +281,4 @@ def _is_run(program: str, words: Sequence[str]) -> bool:
 def _shown(name: str) -> str:
     from hermes.agent.safety.visible_text import make_path_visible
 
-    return make_path_visible(name.replace(COMPUTED, "*")[:60])
+    return make_path_visible(_COMPUTED.sub("*", name)[:60])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hermes.agent.safety.scanning.programs import base_name
-from hermes.agent.safety.scanning.shell_text import COMPUTED
+from hermes.agent.safety.scanning.programs import base_name, is_known
 
 _LANGUAGES = {
     "python": re.compile(r"i?python[\d.]*|pypy[\d.]*"),
@@ -63,7 +62,7 @@ def has_own_program(words: Sequence[str]) -> bool:
     """
     name = base_name(words[0]) if words else ""
     language = next((each for each, names in _LANGUAGES.items() if names.fullmatch(name)), None)
-    if language is None or any(COMPUTED in each for each in words):
+    if language is None or not all(map(is_known, words)):
         return False
     if language == "shell":
         return list(words[1:]) == ["-n"]  # it only checks the syntax

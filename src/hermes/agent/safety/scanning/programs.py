@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hermes.agent.safety.scanning.shell_text import COMPUTED
+from hermes.agent.safety.scanning.shell_text import ANY, COMPUTED, ONE
 
 _SPLIT_OPTION = re.compile(r"-[A-Za-z0-9]{0,8}S|--split-string=?")
 """The options of env that split their text into words."""
@@ -21,8 +21,11 @@ _INTERPRETER = re.compile(
     r"|expect|osascript|rscript|guile|ghci|powershell|groovy|scala|jshell|julia|elixir|iex|erl|swift|source|\.|eval|at"
     r"|batch|ed|ex|m4|gdb|r|octave|ocaml|sbcl|clisp|racket|raku|janet|qjs|bpftrace|crontab|murex|oil|gnuplot",
 )
+_PLACEHOLDERS = frozenset({"{}", "%"})
 _USUAL = ("sh", "bash", "dash", "zsh", "ksh", "python", "python3", "perl", "ruby", "node", "php", "eval", "source")
-_MAX_PARTS = 8
+_MARKS, _MANY = re.compile(f"[{COMPUTED}{ANY}{ONE}]"), re.compile(f"[{COMPUTED}{ANY}]+")
+_FORMS = {ANY: ".*", ONE: "."}
+_MAX_PATTERN = 40
 _READERS = re.compile(
     r"curl|wget2?|fetch|aria2c|axel|https?|xh|lynx|links|elinks|w3m|nc|ncat|netcat|socat|telnet|ftp|tftp|scp|rsync|dig"
     r"|base64|base32|basenc|xxd|openssl|uudecode|gunzip|zcat|gzip|bzcat|xzcat|unxz|zstdcat|rev|tr|printf|gpg"
@@ -105,6 +108,8 @@ def program_of(words: Sequence[str]) -> str:
         behind = [part for each in behind for part in _SPLIT_OPTION.sub("", each, count=1).split()]
     rest = [base_name(each) for each in behind]
     first = next((each for each in rest if not each.startswith("-")), "")
+    if first in _PLACEHOLDERS:
+        return COMPUTED  # what is piped in names the program
     found = first if name in _PLAIN_WRAPPERS and first.startswith(COMPUTED) else name
     return next((each for each in rest if is_interpreter(each)), found)
 
@@ -137,14 +142,19 @@ def base_name(word: str) -> str:
     return word.rpartition("/")[2].casefold().removesuffix(".exe") if word != "." else word
 
 
+def is_known(word: str) -> bool:
+    """Whether a word is known before it is run."""
+    return _MARKS.search(word) is None
+
+
 def is_computed(name: str) -> bool:
     """Whether a name of a program is only known when it runs, and may be that of an interpreter: `$x`, `b?sh`."""
-    if name.startswith(COMPUTED):
-        return True
-    first, *parts = filter(None, name.split(COMPUTED)) if COMPUTED in name else [""]
-    if not first or len(parts) > _MAX_PARTS:
+    if name.startswith(COMPUTED) or is_known(name):
+        return name.startswith(COMPUTED)
+    short = _MANY.sub(ANY, name)
+    if len(short) > _MAX_PATTERN:
         return False
-    form = re.compile(".*".join(map(re.escape, (first, *parts))) + (".*" if name.endswith(COMPUTED) else ""))
+    form = re.compile("".join(_FORMS.get(each) or re.escape(each) for each in short))
     return any(map(form.fullmatch, _USUAL))
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 
 MAX_STAGES = 4_000
 """No person reads a longer command; the rest of it is not read."""
 
 COMPUTED = "\0"
-"""Stands in a word for a part that only the shell knows: a variable, a substitution or a pattern of names."""
+"""Stands in a word for a part that only the shell knows: a variable or a substitution."""
+ANY, ONE = "\1", "\2"
+"""Stand in a word for a part of a pattern of names: any characters, or one."""
 
 _PIECE = re.compile(
     r"""(?P<plain>[^\s\\'"`$<>|&;(){}*?\[]+)
@@ -31,7 +34,8 @@ _PIECE = re.compile(
       | (?P<pipe>\|&?(?!\|))
       | (?P<separator>\|\||&&|;+&?|&)
       | (?P<group>[(){}])
-      | (?P<pattern>[*?\[])""",
+      | (?P<pattern>[*?]|\[[^]\s"']{1,40}\])
+      | (?P<bracket>\[)""",
     re.VERBOSE | re.DOTALL,
 )
 _INSIDE_DOUBLE = re.compile(
@@ -40,6 +44,9 @@ _INSIDE_DOUBLE = re.compile(
 _ESCAPED_INSIDE_DOUBLE = '"\\$`\n'
 """Before another character a backslash stays."""
 _PAREN = re.compile(r"""'[^']*(?:'|\Z)|"(?:[^"\\]|\\.)*+(?:"|\Z)|\\.|[()]""", re.DOTALL)
+_WORDS_IN_BRACES = re.compile(r"([\w./:=+-]{0,80}(?:,[\w./:=+-]{0,80}){1,40})\}(?=[\s;|&)\]]|\Z)")
+_WORD_PART, _BRACE, _SEVERAL, _QUOTE = map(re.compile, (r"\S{0,100}", r"[{}]", r",|\.\.", r"[\"'\\]"))
+_MAX_BRACES = 8
 _CAN_RUN = re.compile(r"[|`<>;&\n]|\$\(")
 _OPENERS = frozenset({"while", "until", "for", "if", "case", "select"})
 _CLOSERS = frozenset({"done", "fi", "esac"})
@@ -117,8 +124,12 @@ class _Reader:
                 self._add(found[0][1:])
             case "single":
                 self._quote(found["single"])
-            case "ansi" | "variable" | "pattern":
+            case "ansi" | "variable":
                 self._add(COMPUTED)
+            case "pattern":
+                self._add(ANY if found[0] == "*" else ONE)
+            case "bracket":
+                self._add(found[0])
             case "double":
                 self._read_double()
             case "backtick":
@@ -217,11 +228,33 @@ class _Reader:
         elif sign == ")" and self._groups[-1][1] == "case":
             self._end_stage(self._groups[-1][0])  # it ends a pattern
         elif sign == "{":
-            self._add(COMPUTED)  # a part of a word such as {a,b}
+            self._read_braces()
         elif sign == "}" and not is_at_start:
             self._add(sign)
         else:
             self._end_stage(self._close_group())
+
+    def _read_braces(self) -> None:
+        """Read `{a,b}`, which is several words, or one part of a word that only the shell knows."""
+        found = _WORDS_IN_BRACES.match(self._text, self._at) if self._word is None else None
+        if found is None:
+            self._read_part_in_braces()
+            return
+        self._at = found.end()
+        for word in filter(None, found[1].split(",")):
+            self._add(word)
+            self._end_word()
+
+    def _read_part_in_braces(self) -> None:
+        """Read braces in a word; without a comma or two dots in them, they are what they are."""
+        found = _WORD_PART.match(self._text, self._at)
+        part = found[0] if found else ""
+        end = _end_of_braces(part)
+        # A quote may hide a blank and the brace behind it.
+        is_hidden = not end and (_QUOTE.search(part) is not None or part.count("{") >= _MAX_BRACES)
+        is_several = is_hidden or _SEVERAL.search(part, 0, end) is not None
+        self._add((ANY if end else COMPUTED) if is_several else "{")
+        self._at += end if is_several else 0
 
     def _close_group(self) -> bool:
         if len(self._groups) > 1:
@@ -249,3 +282,13 @@ class _Reader:
         if stage.words or stage.inner or stage.fed:
             self._stages.append(stage)
         self._stage = Stage(is_fed)
+
+
+def _end_of_braces(text: str) -> int:
+    """Return where the braces end that a text is in; 0 if they do not, or have too many others in them."""
+    depth = 1
+    for found in islice(_BRACE.finditer(text), _MAX_BRACES):
+        depth += 1 if found[0] == "{" else -1
+        if not depth:
+            return found.end()
+    return 0
