@@ -211,6 +211,16 @@ class TestEnding:
         _, output = process.communicate(timeout=60)
         assert (process.returncode, output) == (0, b"")
 
+    def test_ctrl_c_at_the_very_end_shows_no_traceback(self, hermes: Hermes) -> None:
+        press = "import atexit, os, signal; atexit.register(os.kill, os.getpid(), signal.SIGINT); "
+        done = subprocess.run(
+            [sys.executable, "-c", f"{press}from hermes.cli.main import main; main()", "--version"],
+            env=hermes.environment(),
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
     def test_ctrl_c_exits_with_130_and_no_traceback(self, hermes: Hermes) -> None:
         process = hermes.start("sessions", "list", "--json", "--limit", "400", stdout=subprocess.PIPE)
         assert process.stdout is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -22,6 +23,7 @@ def main() -> NoReturn:
         exit_code = run(sys.argv[1:])
     except KeyboardInterrupt:
         exit_code = 130
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # another Ctrl-C ends the process without a traceback
     gc.freeze()
     sys.exit(exit_code)
 
