@@ -30,6 +30,8 @@ MADE_LATER: dict[str, Callable[[], list[re.Pattern[str]]]] = {
     "hermes.state.sqlite.search.trigrams:_inside": lambda: [trigrams._inside()],
     # At most three letters.
     "hermes.query.rank:_mentions": lambda: [re.compile(r"\babc")],
+    # Looks at the names of a few programs.
+    "hermes.agent.safety.scanning.programs:is_computed": list,
     # Alternatives of a table, for single words.
     "hermes.agent.safety.commands:bare_command": list,
     # The end tag of one element.

@@ -56,8 +56,7 @@ class OpenSession:
     ) -> None:
         self.agent = agent
         self.session_id = session_id
-        # The terminal's tools and permissions belong to the terminal, whatever the row of a chat user's session says.
-        self.source = OF_OTHERS if is_terminal_source(source) and owner != TERMINAL else source
+        self.source = source
         self.plain_store = store
         """The sessions that the conversation may see, without the fence of a lease."""
         self.store = store
@@ -126,10 +125,12 @@ class OpenSession:
         if row["ended_at"] is not None:
             store.reopen_session(row["id"])
         is_own, owner = not is_foreign(row), owner_from_column(row["owner"])
+        # The terminal's tools and permissions belong to the terminal, whatever the row of a chat user's session says.
+        claims_terminal = is_terminal_source(row["source"]) and owner != TERMINAL
         session = cls(
             agent,
             row["id"],
-            row["source"],
+            OF_OTHERS if claims_terminal else row["source"],
             store=store if owner == TERMINAL else store.narrowed_to(owner),
             owner=owner,
             user_id=row["user_id"],

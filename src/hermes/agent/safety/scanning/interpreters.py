@@ -52,17 +52,21 @@ _POWERSHELL = re.compile(
     re.IGNORECASE,
 )
 _USED_VARIABLE = re.compile(r"\$\{?(\w+|[@*])")
+_AWK_RUNS = re.compile(
+    r"-f ?(?:-|/dev/stdin)|.*(?:\bsystem\s{0,4}\(|\|\s{0,4}\"(?:[^\" ]{0,40}/)?(?:ba|da|z|k)?sh\b).*", re.DOTALL
+)
+_SED_RUNS = re.compile(
+    r"(?:-\w{0,4}e)?(?:[\d,$]{0,20}|.{0,400}[;}])\s{0,4}e(?:\s.*)?"
+    r"|s(\W)(?:(?!\1).){0,400}+\1(?:(?!\1).){0,400}+\1[gpiIm\d]{0,8}e\w{0,8}",
+    re.DOTALL,
+)
+_FROM_INPUT = re.compile(r"-|/dev/stdin")
+_SCRIPT_OF_EDITOR = re.compile(r"-[eE]?s\w{0,4}|-S")
 _RUN_INPUT = {
-    "awk": re.compile(
-        r"-f ?(?:-|/dev/stdin)|.*(?:\bsystem\s{0,4}\(|\|\s{0,4}\"(?:[^\" ]{0,40}/)?(?:ba|da|z|k)?sh\b).*", re.DOTALL
-    ),
-    "sed": re.compile(
-        r"(?:-\w{0,4}e)?(?:[\d,$]{0,20}|.{0,400}[;}])\s{0,4}e(?:\s.*)?"
-        r"|s(\W)(?:(?!\1).){0,400}+\1(?:(?!\1).){0,400}+\1[gpiIm\d]{0,8}e\w{0,8}",
-        re.DOTALL,
-    ),
-    **{name: re.compile(r"-|/dev/stdin") for name in ("uv", "go", "tcc", "make", "gmake")},
-    **{name: re.compile(r"-[eE]?s\w{0,4}|-S") for name in ("vi", "vim", "nvim")},
+    "awk": _AWK_RUNS.fullmatch,
+    "sed": _SED_RUNS.fullmatch,
+    **dict.fromkeys(("uv", "go", "tcc", "make", "gmake"), _FROM_INPUT.fullmatch),
+    **dict.fromkeys(("vi", "vim", "nvim"), _SCRIPT_OF_EDITOR.fullmatch),
 }
 """Programs that run their input only if one of their words, or two of them, are like this."""
 _SAME_AS = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "original-awk": "awk", "gsed": "sed"}
@@ -204,9 +208,9 @@ def _runs_input(stage: Stage, program: str) -> bool:
     """Whether a program that is no interpreter runs its input because of its options."""
     if program == "parallel":
         return all(each.startswith("-") for each in stage.words[1:])
-    pattern = _RUN_INPUT.get(_SAME_AS.get(program, program))
+    runs = _RUN_INPUT.get(_SAME_AS.get(program, program))
     words = stage.words[1:]
-    return pattern is not None and any(map(pattern.fullmatch, (*words, *map(" ".join, pairwise(words)))))
+    return runs is not None and any(map(runs, (*words, *map(" ".join, pairwise(words)))))
 
 
 def _starts_shell(words: Sequence[str]) -> bool:
