@@ -202,9 +202,10 @@ class SimulatedTurn:
                 return self._end("done", known)
             for _ in range(rng.randrange(1, 4)):
                 await asyncio.sleep(rng.choice((0.01, 0.5, LEASE_S * 0.4)))
-                await host.live()
                 if self._is_cancelled:
                     return self._end("interrupted")
+                # A thread that wakes up in a process that was frozen takes a step before anything can cancel it.
+                await host.live()
                 self.active_at = asyncio.get_running_loop().time()
                 self.progress += 1
                 taken, self._steered = self._steered or [], []
