@@ -389,6 +389,16 @@ def test_a_message_that_is_too_long_is_refused_and_not_stored(run: RunScenario) 
     run(scenario, config=with_limits(message_characters=20))
 
 
+@pytest.mark.parametrize("text", ["", " \n\t", "\u2003"])
+def test_a_message_without_content_is_refused_in_silence(run: RunScenario, text: str) -> None:
+    async def scenario(node: EngineNode) -> None:
+        admission = await node.send(text)
+        assert (admission.state, admission.code, admission.message) == ("refused", "empty", "")
+        assert (await node.db.inbox.totals()).waiting == 0
+
+    run(scenario)
+
+
 def test_commands_that_wait_are_bounded_too_and_a_late_stop_is_seen(run: RunScenario) -> None:
     async def scenario(node: EngineNode) -> None:
         await node.say("now")

@@ -55,6 +55,8 @@ def test_channel_is_answered_when_the_bot_is_mentioned(server: DiscordServer, tm
         )
         assert bot.last_key() == "agent:main:discord:group:20:7"
         assert bot.last_key(group_sessions_per_user=False) == "agent:main:discord:group:20"
+        server.mention("20", "")
+        bot.wait_for("what is up?", f"@{bot.adapter._name}")
 
 
 def test_role_of_the_bot_and_a_reply_to_it_count_as_mentions(server: DiscordServer, tmp_path: Path) -> None:

@@ -212,6 +212,9 @@ def test_groups_are_answered_when_the_bot_is_mentioned(matrix: Matrix) -> None:
     reply = matrix.alice.events(room)[-1]["event_id"]
     bob.say(room, "reply please", **{"m.relates_to": {"m.in_reply_to": {"event_id": reply}}})
     matrix.wait_for(room, answer("named"), answer("reply"))
+    called = matrix.alice.say(room, matrix.bot.user_id)
+    wait_until(lambda: called in matrix.received, "the mention alone", PATIENCE_S)
+    assert matrix.received[called].text == matrix.bot.user_id
 
 
 def test_new_member_of_a_direct_room_does_not_continue_the_conversation_of_the_old_one(matrix: Matrix) -> None:

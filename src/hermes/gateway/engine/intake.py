@@ -58,6 +58,8 @@ class Intake:
             return self._refuse(error.code, texts.UNAVAILABLE)
         if told is not None:
             return self._refuse(UNAUTHORIZED, told)
+        if not inbound.text.strip() and not inbound.media:
+            return self._refuse("empty", "")
         most = parts.config.gateway.limits.message_characters
         if len(inbound.text) > most:
             return self._refuse("too_long", texts.too_long(len(inbound.text), most))

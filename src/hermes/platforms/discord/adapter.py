@@ -237,6 +237,8 @@ class DiscordAdapter(BaseAdapter):
     async def _inbound(self, message: DiscordMessage, chat: Chat, own_roles: frozenset[str]) -> Inbound | None:
         """Return a message as the gateway takes it, with its files; None if it has no content."""
         text = as_command(without_mention(message.text, self.own_id, own_roles), self._settings.command_prefix)
+        if not text and message.text.strip() and not message.attachments:  # a user only calls the bot
+            text = f"@{self._name}"
         source = SessionSource(
             Platform.DISCORD,
             chat.chat_id,

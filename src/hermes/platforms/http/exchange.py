@@ -24,7 +24,7 @@ POLL_S = 1.0
 """How often an answer is looked for that another node may have stored."""
 ANSWER_S = 1800.0
 MOST_REPLIES = 100
-_STATUS = {"queue_full": 429, "too_long": 400, "invalid_value": 400, "unauthorized": 403}
+_STATUS = {"queue_full": 429, "too_long": 400, "empty": 400, "invalid_value": 400, "unauthorized": 403}
 _OVER = ("done", "failed", "discarded", "parked", "dead")
 
 

@@ -282,7 +282,8 @@ class MatrixAdapter(BaseAdapter):
 
     async def _inbound(self, room_id: str, room: Room, message: RoomMessage, answered: Mapping[str, Any]) -> Inbound:
         is_direct = self._rooms.is_direct(room_id, room, message.sender)
-        text = without_mention(message.text, self.user_id, self._display_name)
+        # A user who only calls the bot has written its name.
+        text = without_mention(message.text, self.user_id, self._display_name) or message.text.strip()
         quoted = as_dict(answered.get("content")).get("body")
         source = SessionSource(
             Platform.MATRIX,

@@ -76,7 +76,7 @@ def read_notification(body: bytes, phone_number_id: str) -> Notification:
     for value in _values(data):
         number, own = _numbers(value)
         if number != phone_number_id:
-            other = number[:40]
+            other = "".join(each for each in number[:40] if each.isprintable())
             continue
         names = dict(_names(value))
         found = (_message(_dict(each), names) for each in _list(value.get("messages")))
