@@ -57,7 +57,11 @@ class TestReading:
         assert "no picture" in attached.text
 
     @pytest.mark.parametrize(
-        "data", [png()[:40], png()[:-12], JPEG[:-30], GIF[:8], WEBP[:-10], b"\x89PNG\r\n\x1a\n" + b"\0" * 99]
+        "data",
+        [
+            *(png()[:40], png()[:-12], JPEG[:-30], GIF[:8], WEBP[:-10], b"\x89PNG\r\n\x1a\n" + b"\0" * 99),
+            JPEG[:2] + b"\xff" * 20_000 + JPEG[2:],
+        ],
     )
     def test_damaged_image_is_not_attached(self, bench: Workbench, data: bytes) -> None:
         (bench.work / "a.png").write_bytes(data)

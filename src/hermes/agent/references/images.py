@@ -24,6 +24,8 @@ _FRAMES = frozenset((*range(0xC0, 0xC4), *range(0xC5, 0xC8), *range(0xC9, 0xCC),
 _ALONE = frozenset((0x01, *range(0xD0, 0xD9)))
 """The segments without a length."""
 _END_SEARCHED = 65_536
+_MAX_SEGMENTS = 10_000
+"""How many segments of a JPEG file are searched for its size; millions of empty ones fit into a file."""
 
 _ESCAPED = re.compile(r"\\(.)")
 _NAMED = re.compile(
@@ -96,8 +98,8 @@ def _sides(data: bytes, media_type: str) -> tuple[int, int] | None:
 
 def _jpeg_sides(data: bytes) -> tuple[int, int] | None:
     place = 2
-    while place + 9 <= len(data):
-        if data[place] != 0xFF:
+    for _ in range(_MAX_SEGMENTS):
+        if place + 9 > len(data) or data[place] != 0xFF:
             return None
         kind = data[place + 1]
         if kind in _FRAMES:
