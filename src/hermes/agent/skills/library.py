@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -12,6 +12,7 @@ from hermes.agent.skills.files import read_skill_file, refuse_tree_of_others
 from hermes.agent.skills.frontmatter import parse_skill
 from hermes.agent.skills.skill import SKILL_FILE, BrokenSkill, Skill
 from hermes.errors import HermesError, NotFound
+from hermes.trust import refuse_settings_of_others
 
 DIRECTORY = "skills"
 MAX_SKILLS = 500
@@ -55,13 +56,17 @@ class SkillLibrary:
         """Return the skills without those that cannot be used."""
         return [each for each in self.all() if isinstance(each, Skill)]
 
-    def get(self, name: str) -> Found:
-        """Return a skill by its name, or why it cannot be used; raise `NotFound` if there is none."""
-        matches = [each for each in self.all() if each.name == name]
+    def get(self, name: str, among: Sequence[Found] | None = None) -> Found:
+        """Return a skill by its name, or why it cannot be used; raise `NotFound` if there is none.
+
+        `among` are the skills from `all`, for a caller that needs several.
+        """
+        listed = self.all() if among is None else among
+        matches = [each for each in listed if each.name == name]
         if not matches:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, [each.name for each in self.all()], n=3)
+            near = get_close_matches(name, [each.name for each in listed], n=3)
             hint = f"did you mean {' or '.join(near)}?" if near else "see `hermes skills list`"
             raise NotFound(f"there is no skill {make_path_visible(name[:80])}", hint=hint)
         return next((each for each in matches if isinstance(each, Skill)), matches[0])
@@ -96,7 +101,7 @@ class SkillLibrary:
         try:
             status = os.lstat(directory / SKILL_FILE)
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns)
-            refuse_tree_of_others(directory, (SKILL_FILE,))
+            refuse_settings_of_others(directory / SKILL_FILE)
             with self._lock:
                 known = self._parsed.get(directory)
             if known is not None and known[0] == stamp:

@@ -24,9 +24,10 @@ def add_bound_skills(context: str, names: Sequence[str], conversation: Conversat
         return context
     sections = [context] if context else []
     skills = conversation.session.tools.skills
+    listed = skills.library.all()
     for name in list(dict.fromkeys(names))[:MAX_BOUND]:
         try:
-            found = skills.library.get(name)
+            found = skills.library.get(name, listed)
             reason = skills.hidden_reason(found)
             if reason is not None or not isinstance(found, Skill):
                 raise NotFound(f"it is hidden: {reason}")
