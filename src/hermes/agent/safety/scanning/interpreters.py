@@ -34,6 +34,13 @@ _INSTALLERS = re.compile(
     r"dpkg|rpm|apk|pacman|apt(?:-get)?|dnf|yum|zypper|brew|installer|pip[\d.]*|pipx|npm|gem|snap|flatpak"
 )
 """Programs that run what is in the packages that they install."""
+_RUN_LATER = frozenset(
+    (
+        *("BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4", "LD_PRELOAD", "GIT_SSH_COMMAND", "GIT_PAGER"),
+        *("PAGER", "EDITOR", "VISUAL", "PYTHONSTARTUP", "PERL5OPT", "NODE_OPTIONS", "GIT_EXTERNAL_DIFF"),
+    )
+)
+"""Variables whose value, or the file that it names, is run by the shell or by other programs."""
 _RUNNERS = re.compile(r"deno|bunx?|npx|pnpx|uvx?|pipx")
 """Programs that run what is at an address."""
 _VERBS = frozenset({"run", "x", "exec", "dlx", "install", "add", "tool", "i"})
@@ -156,6 +163,9 @@ def _of_stage(stage: Stage, program: str) -> Iterator[Finding]:
         yield Finding(RULE_DOWNLOAD, f"lets {network} connect another program to the network")
     if is_interpreter(program) and any(_OBTAINS.search(each) and _RUNS.search(each) for each in stage.words):
         yield Finding(RULE_DOWNLOAD, f"lets {_shown(program)} run text that it downloads or decodes")
+    for name in sorted(_RUN_LATER.intersection(each.partition("=")[0] for each in stage.words if "=" in each)):
+        if reader := reader_of(stage):
+            yield Finding(RULE_SUBSTITUTION, f"runs what {_shown(reader)} returns, through ${name}")
     runs_file = is_interpreter(program) or (stage.is_from_process and program in ("make", "gmake"))
     if not stage.inner or not (runs_file or is_computed(program)):
         return
