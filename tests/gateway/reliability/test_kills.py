@@ -103,8 +103,8 @@ def test_20_a_poison_message_is_quarantined_after_three_tries_and_its_neighbours
 def test_a_poison_message_does_not_use_up_the_tries_of_those_that_run_beside_it(one: World) -> None:
     one.model.on("poison", *[Say("I do it.", calls=[Call("die", {"text": "died"})])] * 5)
     words = [f"beside{number}" for number in range(4)]
-    for word in words:
-        one.model.on(word, SILENT, SILENT)
+    deaths = 0
+    one.model.otherwise = lambda asked, told: SILENT if deaths < 2 else Say(f"answer to {' '.join(told)}")
     node = one.process()
     chat = one.chat(node)
     for number, word in enumerate(words):
@@ -114,6 +114,7 @@ def test_a_poison_message_does_not_use_up_the_tries_of_those_that_run_beside_it(
     while one.row("poison")["state"] != "dead":
         wait_until(lambda node=node: not node.is_alive or one.row("poison")["state"] == "dead", "a death")  # type: ignore[misc]
         if not node.is_alive:
+            deaths += 1
             node = one.process(is_ready=False)
     assert {one.row(word)["state"] for word in words} <= {"accepted", "running", "done"}
 
