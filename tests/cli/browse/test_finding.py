@@ -8,7 +8,7 @@ from threading import Event, Timer
 from typing import Any
 
 import pytest
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from hermes.cli.browse.queries import PAGE, Hit, SessionQueries, prefix_query
 from hermes.state.sessions.lists.browsing import BrowseFilter, ListedConversation
@@ -283,6 +283,10 @@ class TestScope:
         drive(stored, scenario, wanted=BrowseFilter(hidden_sources=("tool", "subagent")))
 
 
+def is_small(screen: Screen, wanted: bool) -> bool:
+    return screen.browser.has_class("small") is wanted
+
+
 class TestSize:
     def test_narrow_screen_has_no_preview(self, stored: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
@@ -337,6 +341,19 @@ class TestSize:
             notice = str(screen.browser.query_one("#small").render())
             assert f"Terminal too small: {size[0]}x{size[1]}; at least 60x16 is needed." in notice
             await screen.press("escape")
+
+        assert drive(stored, scenario, size).return_code == 0
+
+    @pytest.mark.parametrize("size", [(80, 24), (40, 10)])
+    def test_keys_work_again_after_the_screen_was_too_small(self, stored: Hermes, size: tuple[int, int]) -> None:
+        async def scenario(screen: Screen) -> None:
+            for columns, lines in ((40, 10), (80, 24)):
+                await screen.pilot.resize_terminal(columns, lines)
+                await screen.until(partial(is_small, screen, columns < 60), f"the layout for {columns} columns")
+            await screen.until(lambda: screen.browser.screen.focused is not None, "the focus")
+            await screen.press("k", "y", "o")
+            assert screen.browser.query_one("#filter", Input).value == "kyo"
+            await screen.press("escape", "escape")
 
         assert drive(stored, scenario, size).return_code == 0
 

@@ -80,6 +80,8 @@ class Browser(App[str]):
         self._found: tuple[BrowseFilter, list[Hit]] | None = None
         """The last search of messages and its hits."""
         self._list, self._preview = SessionList(), PreviewPane()
+        self._focused_before: Widget | None = None
+        """What had the focus before the window became too small."""
         self._small, self._header = Static(id="small"), Static(id="header", markup=False)
         self._status = Static(id="status", markup=False)
         self._filter = Input(placeholder=PLACEHOLDER, id="filter", compact=True, select_on_focus=False)
@@ -117,6 +119,10 @@ class Browser(App[str]):
         """Choose the layout for the new size."""
         width, height = event.size
         is_small = width < LEAST_WIDTH or height < LEAST_HEIGHT
+        if is_small and not self.has_class("small"):  # what is hidden loses the focus
+            self._focused_before = self._filter.screen.focused
+        elif not is_small and self.has_class("small"):
+            self.call_after_refresh(self._focus_again)
         self.set_class(is_small, "small")
         was_narrow = self.has_class("narrow")
         self.set_class(width < LEAST_FOR_PANE, "narrow")
@@ -238,6 +244,11 @@ class Browser(App[str]):
     @property
     def _is_renaming(self) -> bool:
         return self.has_class("renaming")
+
+    def _focus_again(self) -> None:
+        screen = self._filter.screen
+        if screen.focused is None:
+            screen.set_focus(self._focused_before or self._filter)
 
     def _go_to(self, widget: Widget) -> None:
         # Immediately, because the next key press may already be waiting.
