@@ -425,7 +425,7 @@ class DiscordServer:
 
     async def _change(self, request: web.Request, channel_id: str, message_id: str) -> web.Response:
         message = self.messages.get(message_id)
-        if message is None:
+        if message is None or message["channel_id"] != channel_id:
             return reply({"message": "Unknown Message", "code": 10008}, 404)
         message["content"] = (await request.json())["content"].strip()
         return reply(message)

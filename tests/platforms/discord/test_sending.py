@@ -237,6 +237,15 @@ def test_edit_delete_and_typing_reach_the_thread(server: DiscordServer, bot: Bot
     assert server.texts("21") == []
 
 
+def test_answer_whose_preview_was_deleted_is_a_new_message(server: DiscordServer, bot: Bot) -> None:
+    (shown,) = bot.send("the begin", "20", is_final=False)
+    server.messages[shown]["channel_id"] = "deleted"
+    for _ in range(2):
+        (sent,) = bot.send("the beginning and the end", "20", preview={"message_ids": [shown]})
+        assert sent != shown
+        assert server.texts("20") == ["the beginning and the end"]
+
+
 def test_file_is_sent_once(server: DiscordServer, bot: Bot, tmp_path: Path) -> None:
     path = tmp_path / "b.png"
     path.write_bytes(b"picture")

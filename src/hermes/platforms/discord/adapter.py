@@ -6,12 +6,14 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 from hermes.errors import ConfigError
+from hermes.gateway.delivery.receipts import MESSAGE_IDS
 from hermes.gateway.engine.ports import Admission, Delivery, Inbound, MaybeSent, NotSent, Receipt, Receive
 from hermes.gateway.platform import Platform
 from hermes.gateway.source import SessionSource
@@ -34,6 +36,7 @@ from hermes.platforms.discord.events import (
     snowflake,
     without_mention,
 )
+from hermes.platforms.discord.failures import MessageGone
 from hermes.platforms.discord.history import missed_messages
 from hermes.platforms.discord.link import Link
 from hermes.platforms.discord.outgoing import TEXT_LIMIT, Outgoing, text_length
@@ -122,6 +125,16 @@ class DiscordAdapter(BaseAdapter):
         await super().stop()
 
     # --- messages to Discord ----------------------------------------------------------------------------------------
+
+    async def send(self, delivery: Delivery) -> Receipt:
+        """Send a text; if the preview that it completes was deleted, as a new message."""
+        try:
+            return await super().send(delivery)
+        except MessageGone:
+            preview = dict(delivery.preview or {})
+            # Discord may still know the nonce of the deleted message, so that the new one has another.
+            key = f"{delivery.key} instead of {preview.pop(MESSAGE_IDS, '')}"
+            return await super().send(replace(delivery, key=key, preview=preview))
 
     async def post(self, part: Part) -> str:
         """Send a message; the same part is the same message for some minutes."""

@@ -12,9 +12,10 @@ _UNAUTHORIZED, _TOO_MANY = 401, 429
 _TOKEN_RETRY_S, _USUAL_WAIT_S, _LONGEST_WAIT_S, _SLOW_MODE_S = 60.0, 30.0, 3600.0, 10.0
 _SLOW_MODE = frozenset({20016, 20028})
 _OVERLOADED = 130000
+_NO_MESSAGE = 10008
 _EXPLAINED: Mapping[int, str] = {
     10003: "the channel does not exist any more",
-    10008: "the message does not exist any more",
+    _NO_MESSAGE: "the message does not exist any more",
     40005: "the file is larger than Discord allows here",
     50001: "the bot cannot see this channel",
     50007: "the user does not accept messages of the bot",
@@ -24,6 +25,10 @@ _EXPLAINED: Mapping[int, str] = {
 }
 GONE = frozenset({403, 404})
 """Statuses that say that the bot cannot have something."""
+
+
+class MessageGone(NotSent):
+    """The message that was to be changed was deleted."""
 
 
 def error_of(error: Exception) -> NotSent | MaybeSent:
@@ -64,6 +69,8 @@ def _error_of_response(status: int, code: int, text: str, headers: Mapping[str, 
         return NotSent(reason, retry_after_s=_SLOW_MODE_S)
     if code == _OVERLOADED:
         return NotSent(reason)
+    if code == _NO_MESSAGE:
+        return MessageGone(reason, is_final=True)
     return error_of_status(status, reason)
 
 
