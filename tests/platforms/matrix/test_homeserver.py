@@ -411,6 +411,19 @@ def test_edit_and_delete_change_the_message_that_was_sent(matrix: Matrix) -> Non
     assert matrix.alice.call("GET", f"/rooms/{room}/event/{first}")["content"] == {}
 
 
+def test_answer_whose_preview_was_removed_is_a_new_event(matrix: Matrix) -> None:
+    node = matrix.gateway()
+    room = matrix.chat()
+    preview = node.call(lambda: matrix.adapter.send(Delivery("k3", room, "the begin", is_final=False)))
+    (shown,) = preview.message_ids
+    node.call(lambda: matrix.adapter.delete(shown, Delivery("k3", room, "")))
+    whole = Delivery("k3", room, "the beginning and the end", preview={"message_ids": [shown]})
+    sent = {tuple(node.call(lambda: matrix.adapter.send(whole)).message_ids) for _ in range(2)}
+    assert len(sent) == 1
+    assert (shown,) not in sent
+    assert matrix.alice.texts_of(room, matrix.bot.user_id) == ["the beginning and the end"]
+
+
 def test_malformed_events_do_not_block_the_ones_behind_them(matrix: Matrix) -> None:
     matrix.gateway()
     room = matrix.chat()

@@ -159,6 +159,25 @@ class MatrixAdapter(BaseAdapter):
 
     # --- messages to rooms --------------------------------------------------------------------------------------------
 
+    async def send(self, delivery: Delivery) -> Receipt:
+        """Send a text; if the preview that it completes was removed, as a new message."""
+        preview = dict(delivery.preview or {})
+        shown = preview.pop(MESSAGE_IDS, None)
+        if not delivery.is_final or not shown or not await self._is_removed(delivery.chat_id, shown[0], preview):
+            return await super().send(delivery)
+        # The transaction of the first message is that of the removed one.
+        return await super().send(replace(delivery, key=f"{delivery.key} instead of {shown[0]}", preview=preview))
+
+    async def _is_removed(self, room_id: str, event_id: str, preview: Mapping[str, Any]) -> bool:
+        """Whether a preview was removed; after a part was sent, whether that was a new message."""
+        if finished := preview.get(FINISHED_IDS):
+            return bool(finished[0] != event_id)
+        try:
+            event = await self._api.event(room_id, event_id)
+        except (NotSent, MaybeSent):  # the attempt to change it says more
+            return False
+        return bool(event) and not event.get("content")
+
     async def post(self, part: Part) -> str:
         """Send a message; the same part is the same message, however often it is sent."""
         content = await asyncio.to_thread(message_content, part)
