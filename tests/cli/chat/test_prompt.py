@@ -204,9 +204,12 @@ class TestKindsOfTerminals:
 
     def test_a_dumb_terminal_gets_plain_lines(self, hermes: Hermes) -> None:
         with Terminal(hermes, TERM="dumb") as terminal:
-            terminal.enter("!say plain").until("◆ plain").until_prompt().type(CTRL_D)
+            terminal.enter("!say plain").until("◆ plain").until_prompt()
+            terminal.enter("!long 20 0.05").until("word5").type(f"!say typed ahead{ENTER}").until("◆ typed ahead")
+            terminal.until_prompt().type("dropped").type(CTRL_C).until("Press Ctrl-C again").until_prompt()
+            terminal.enter("!say more").until("◆ more").until_prompt().type(CTRL_C).rest(0.1).type(CTRL_C)
             assert terminal.until_over() == 0
-            assert b"\x1b[2K" not in terminal.raw
+            assert b"\x1b" not in terminal.raw
 
     def test_narrow_terminal_works(self, hermes: Hermes) -> None:
         hermes.store(("20261101_101010_aaaaaaaa", "cli", "narrow", "a question that is longer than one line"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from hermes.agent.conversation import Conversation
@@ -22,6 +23,7 @@ from hermes.cli.chat.resume import SOURCE, current_directory, restore_context, s
 from hermes.cli.chat.terminal.attention import call_user
 from hermes.cli.chat.terminal.live_rows import leave_rows
 from hermes.cli.chat.terminal.signals import ChatEnded, LineDropped
+from hermes.cli.chat.terminal.style import can_move
 from hermes.cli.errors import INTERRUPTED, exit_code_of
 from hermes.errors import HermesError, NotFound
 from hermes.log import warn
@@ -256,7 +258,8 @@ class Chat:
     def run_prompt(self, reader: Reader) -> None:
         """Run each line that the user types until they leave; the prompt shows what is typed before it is there."""
         self._has_prompt = True
-        with keys_alone(), on_resume(leave_rows):  # in lines, the terminal would lose Ctrl-D and long texts
+        # In lines, which only a plain prompt reads, the terminal would lose Ctrl-D and long texts.
+        with keys_alone() if can_move(sys.stdout) else nullcontext(), on_resume(leave_rows):
             self._run_prompt(reader)
 
     def _run_prompt(self, reader: Reader) -> None:

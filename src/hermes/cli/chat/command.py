@@ -230,6 +230,12 @@ def _send_input(chat: Chat, signals: Signals, chat_input: ChatInput) -> None:
 
 
 def _make_prompt(chat: Chat, signals: Signals) -> Reader:
+    from hermes.cli.chat.terminal.style import can_move
+
+    if not can_move(sys.stdout):
+        from hermes.cli.chat.prompt.plain import PlainPrompt
+
+        return PlainPrompt(signals)
     # Importing the prompt takes longer than everything else, and pipes do not need it.
     from hermes.cli.chat.prompt.prompt import Prompt
     from hermes.cli.chat.prompt.status_line import StatusLine
