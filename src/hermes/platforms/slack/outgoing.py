@@ -43,7 +43,7 @@ class Outgoing:
                 text=to_mrkdwn(part.text) or " ",
                 thread_ts=part.delivery.thread_id,
                 metadata=_metadata(part),
-                client_msg_id=str(uuid.uuid5(uuid.NAMESPACE_URL, part.key)),
+                client_msg_id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{part.key} {digest_of(part)}")),
                 unfurl_links=False,
                 unfurl_media=False,
                 **_NO_NAMES,
