@@ -8,22 +8,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hermes.agent.safety.scanning.programs import (
     MAX_WORDS,
     base_name,
+    is_computed,
     is_decoder,
     is_downloader,
     is_reader,
     program_of,
     programs_in,
 )
-from hermes.agent.safety.scanning.shell_text import Stage, read_shell_text
+from hermes.agent.safety.scanning.shell_text import ENDS, Stage, read_shell_text
 
 _COPIERS = frozenset({"tee", "sponge", "dd"})
 _MOVERS = frozenset({"mv", "cp", "install", "ln"})
 _UNPACKERS = frozenset({"tar", "bsdtar", "gtar", "cpio", "unzip", "7z", "7za", "unar"})
-_INPUT = re.compile(r"/dev/(?:stdin|fd/\d+)|/proc/self/fd/\d+")
+INPUT = re.compile(r"/dev/(?:stdin|fd/\d+)|/proc/self/fd/\d+")
 """Names of what is piped into a program: a link to it, or a copy of it, is as good as a download."""
 _PIPE_MAKERS = frozenset({"mkfifo", "mknod"})
 _HELD = re.compile(r"[A-Za-z_]\w*\+?=.*\0.*", re.DOTALL)
 _READ_INTO = frozenset({"read", "mapfile", "readarray"})
+_MAX_DEPTH = 2
+"""How deep substitutions in substitutions are looked into."""
+_ENDS = [[each] for each in sorted(ENDS)]
 _ARGUMENTS = (*map(str, range(1, 10)), "@", "*")
 """The variables that `set` gives values to."""
 _OUTPUT_OPTION = re.compile(r"(?:--output|--output-document|--out)(?:=(.+))?|-\w{0,8}[oO](.*)", re.DOTALL)
@@ -46,7 +50,7 @@ class Downloads:
         self._files: set[str] = set()
         self._from_addresses: set[str] = set()
         """Names that an address gives, in an unknown directory."""
-        self._is_download = False
+        self._is_download = self._has_source = False
         loops = [reader for each in stages if each.words[:1] == ["done"] and (reader := reader_of(each))]
         names = {name for each in stages for name in _read_into(each)} if loops else ()
         self._of_loops = dict.fromkeys(names, loops[0]) if loops else {}
@@ -67,16 +71,18 @@ class Downloads:
         if program in ("cd", "pushd"):
             self._files |= {each.rpartition("/")[2] for each in self._files}
         is_source = _is_source(stage, program)
-        self._is_download = is_source or (self._is_download and stage.is_fed)
+        self._is_download = is_source or bool(stage.inner and reader_of(stage)) or (self._is_download and stage.is_fed)
         if is_source:
-            self._files |= _stored_by(stage)
             self._from_addresses |= _named_by_addresses(stage)
+        self._has_source |= self._is_download
+        if is_source or (self._is_download and not stage.is_fed) or (self._has_source and stage.words[:1] in _ENDS):
+            self._files |= _stored_by(stage)
         elif self._is_download:
             self._files |= _passed_on(stage)
         elif program in _PIPE_MAKERS:
             self._files |= _paths(stage.words[1:])
         behind = programs_in(stage.words, program)
-        has_stored = any(self.is_stored(each) or _INPUT.fullmatch(each) for each in stage.words)
+        has_stored = any(self.is_stored(each) or INPUT.fullmatch(each) for each in stage.words)
         if has_stored and _MOVERS.intersection(behind):
             self._files |= _paths(stage.words[-1:])
         if _UNPACKERS.intersection(behind) and (has_stored or (self._is_download and stage.is_fed) or reader_of(stage)):
@@ -101,17 +107,21 @@ class Downloads:
             self.inherited -= set(names)
 
 
-def reader_of(stage: Stage) -> str:
+def reader_of(stage: Stage, depth: int = _MAX_DEPTH) -> str:
     """Return the program in the substitutions of a stage that downloads or decodes text; empty if there is none."""
-    return next(filter(None, map(_reader_in, stage.inner)), "")
+    return next(filter(None, (_reader_in(each, depth) for each in stage.inner)), "")
 
 
-def _reader_in(text: str) -> str:
+def _reader_in(text: str, depth: int) -> str:
     for stage in read_shell_text(text).stages:
         name = program_of(stage.words)
         for each in (name, *programs_in(stage.words, name)):
             if is_reader(each):
                 return each
+        if stage.inner and is_computed(name):
+            return name
+        if stage.inner and depth and (inner := reader_of(stage, depth - 1)):
+            return inner
     return ""
 
 
@@ -123,7 +133,8 @@ def _read_into(stage: Stage) -> list[str]:
 
 
 def _is_source(stage: Stage, program: str) -> bool:
-    return any(is_downloader(base_name(each)) for each in stage.words[:MAX_WORDS]) or is_decoder(program)
+    is_named = any(is_downloader(base_name(each)) for each in stage.words[:MAX_WORDS]) or is_decoder(program)
+    return is_named or (bool(stage.inner) and is_computed(program))
 
 
 def _stored_by(stage: Stage) -> set[str]:

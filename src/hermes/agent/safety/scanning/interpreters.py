@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise
 
-from hermes.agent.safety.scanning.downloads import Downloads, reader_of
+from hermes.agent.safety.scanning.downloads import INPUT, Downloads, reader_of
 from hermes.agent.safety.scanning.findings import Finding
 from hermes.agent.safety.scanning.own_programs import has_own_program
 from hermes.agent.safety.scanning.programs import (
@@ -20,7 +20,7 @@ from hermes.agent.safety.scanning.programs import (
     programs_in,
     started_word,
 )
-from hermes.agent.safety.scanning.shell_text import ANY, COMPUTED, ONE, Stage, read_shell_text
+from hermes.agent.safety.scanning.shell_text import ANY, COMPUTED, ENDS, ONE, Stage, read_shell_text
 
 RULE_PIPE, RULE_SUBSTITUTION = "pipe_to_interpreter", "run_substitution"
 RULE_DOWNLOAD, RULE_NESTED = "run_download", "nested_too_deeply"
@@ -126,12 +126,18 @@ class _Search:
             self._add(Finding(RULE_NESTED, "has too many parts to be checked"))
         used = set(_USED_VARIABLE.findall(text))
         downloads = Downloads(shell_text.stages, variables or {})
+        has_ends = any(each.words and each.words[0] in ENDS for each in shell_text.stages)
+        runners = sorted({*_running(shell_text.stages)})[:_MAX_FINDINGS] if has_ends else []
         for stage in shell_text.stages:
             program = program_of(stage.words)
             self._add(*_of_stage(stage, program))
             if stage.is_fed and program in self._defined:
                 self._add(Finding(RULE_PIPE, f"pipes text into {_shown(program)}, which it defines itself"))
             self._add(*_of_downloads(stage, program, downloads, used))
+            if runners and stage.words and stage.words[0] in ENDS:
+                self._add(*_of_compound(stage, runners, downloads, used))
+            if self._defined and (is_interpreter(program) or is_computed(program)):
+                self._add(*_of_functions(stage, program, self._defined))
             downloads.note(stage, program)
             for inner in stage.inner:
                 self._search(inner, is_fed=False, depth=depth + 1, variables=downloads.variables)
@@ -188,9 +194,10 @@ def _of_downloads(stage: Stage, program: str, downloads: Downloads, used: set[st
     runner = installer or next(filter(_RUNNERS.fullmatch, behind), "")
     if runner and (address := _run_address(stage.words, runner)):
         yield Finding(RULE_DOWNLOAD, f"lets {_shown(runner)} run what is at {_shown(address)}")
-    if not program or not (is_interpreter(program) or installer or _is_run(program, stage.words)):
+    can_run = is_interpreter(program) or is_computed(program)
+    if not program or not (can_run or installer or _is_run(program, stage.words)):
         return
-    if downloads.is_open and is_interpreter(program):
+    if downloads.is_open and can_run:
         yield Finding(RULE_SUBSTITUTION, f"may let {_shown(program)} run what the shell has opened before")
     words = _files_run(stage.words, program, is_installer=bool(installer))
     verb = "installs" if installer and not is_interpreter(program) else "runs"
@@ -200,6 +207,31 @@ def _of_downloads(stage: Stage, program: str, downloads: Downloads, used: set[st
         yield Finding(RULE_DOWNLOAD, f"{verb} {shown}, which the same command downloads or decodes")
     if downloads.has_unpacked and not stored and (script := _script(program, stage.words)):
         yield Finding(RULE_DOWNLOAD, f"runs {_shown(script)} after it has unpacked or cloned other files")
+
+
+def _of_compound(stage: Stage, runners: Iterable[str], downloads: Downloads, used: set[str]) -> Iterator[Finding]:
+    """Yield what the end of a loop or a condition shows: what it reads is the input of the `runners` in it."""
+    is_stored = any(map(downloads.is_stored, stage.words)) or any(map(INPUT.fullmatch, stage.words))
+    if is_stored or reader_of(stage) or used.intersection(downloads.variables):
+        for each in runners:
+            yield Finding(RULE_SUBSTITUTION, f"may let {each} run what it downloads or decodes")
+
+
+def _running(stages: Iterable[Stage]) -> Iterator[str]:
+    """Yield the programs of stages that may run their input, as a user sees them."""
+    for words in (each.words for each in stages):
+        program = program_of(words)
+        if is_computed(program) or (is_interpreter(program) and not has_own_program(words)):
+            yield _shown(program)
+
+
+def _of_functions(stage: Stage, program: str, defined: set[str]) -> Iterator[Finding]:
+    """Yield a finding if a stage runs what a function returns that the command itself defines."""
+    called = {program_of(each.words) for text in stage.inner for each in read_shell_text(text).stages}
+    for name in sorted(called & defined):
+        yield Finding(
+            RULE_SUBSTITUTION, f"lets {_shown(program)} run what {_shown(name)} returns, which it defines itself"
+        )
 
 
 def _run_address(words: Sequence[str], runner: str) -> str:
@@ -252,7 +284,7 @@ def _runs_computed(program: str, words: Sequence[str]) -> bool:
     for word in _arguments(program, words):
         if COMPUTED in word:
             return True
-        if not word.startswith("-") and program not in _RUN_ALL:
+        if not _is_before_script(word) and program not in _RUN_ALL:
             return False  # a script, and what follows are its arguments
     return False
 
@@ -273,12 +305,19 @@ def _files_run(words: Sequence[str], program: str, *, is_installer: bool) -> set
         found, before = set(), ""
         for word in _arguments(program, words):
             found.add(word)
-            if not word.startswith("-") and not _LETTER.fullmatch(before) and program not in _RUN_ALL:
+            if not (_is_before_script(word) or _LETTER.fullmatch(before)) and program not in _RUN_ALL:
                 break
             before = word
         return found
+    if is_computed(program):
+        return {*words[1:]}
     # Behind a wrapper only the program itself counts: `sudo mv ./x /opt` runs nothing.
     return {*words} if is_installer or program == "chmod" else {started_word(words)}
+
+
+def _is_before_script(word: str) -> bool:
+    """Whether an argument of an interpreter is no script: an option, its input, or what xargs puts in."""
+    return word.startswith(("-", "+", "{}")) or INPUT.fullmatch(word) is not None
 
 
 def _arguments(program: str, words: Sequence[str]) -> Sequence[str]:

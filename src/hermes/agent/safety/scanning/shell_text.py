@@ -47,9 +47,12 @@ _PAREN = re.compile(r"""'[^']*(?:'|\Z)|"(?:[^"\\]|\\.)*+(?:"|\Z)|\\.|[()]""", re
 _WORDS_IN_BRACES = re.compile(r"([\w./:=+-]{0,80}(?:,[\w./:=+-]{0,80}){1,40})\}(?=[\s;|&)\]]|\Z)")
 _WORD_PART, _BRACE, _SEVERAL, _QUOTE = map(re.compile, (r"\S{0,100}", r"[{}]", r",|\.\.", r"[\"'\\]"))
 _MAX_BRACES = 8
+_MANY_BRACES = re.compile(r"\{{8,}")
 _CAN_RUN = re.compile(r"[|`<>;&\n]|\$\(")
 _OPENERS = frozenset({"while", "until", "for", "if", "case", "select"})
 _CLOSERS = frozenset({"done", "fi", "esac"})
+ENDS = _CLOSERS | {"}"}
+"""Words at the end of several commands, before redirections of all of them."""
 
 
 @dataclass(slots=True)
@@ -137,10 +140,10 @@ class _Reader:
             case "opened":
                 self._substitute(self._up_to_paren(), found[0])
             case "here":
-                self._end_word()
+                self._end_word_before_redirect(found.start())
             case "redirect":
-                self._end_word()
-                self._is_target = found[0].startswith(">")
+                self._end_word_before_redirect(found.start())
+                self._is_target = found[0] != "<"
             case "pipe":
                 self._end_stage(True)
             case "newline" if self._word is None and not self._stage.words and not self._stage.inner:
@@ -247,6 +250,10 @@ class _Reader:
 
     def _read_part_in_braces(self) -> None:
         """Read braces in a word; without a comma or two dots in them, they are what they are."""
+        if run := _MANY_BRACES.match(self._text, self._at):
+            self._at = run.end()
+            self._add(COMPUTED)
+            return
         found = _WORD_PART.match(self._text, self._at)
         part = found[0] if found else ""
         end = _end_of_braces(part)
@@ -274,6 +281,14 @@ class _Reader:
         elif not self._stage.words and word in _CLOSERS:
             self._close_group()
         self._stage.words.append(word)
+
+    def _end_word_before_redirect(self, start: int) -> None:
+        """End a word; a number directly before a redirection belongs to it: `2> errors`."""
+        if self._word is not None and "".join(self._word).isdecimal():
+            self._word = None
+        self._end_word()
+        if not self._stage.words and self._text[max(0, start - 9) : start].rstrip().endswith((")", "}")):
+            self._stage.words.append("}")  # it is the redirection of a group
 
     def _end_stage(self, is_fed: bool) -> None:
         self._end_word()
