@@ -456,6 +456,7 @@ class Node:
         self.parts.adapters["telegram", ""] = FaultyAdapter(world, self.host)
         self.sender = Sender(self.db.outbox, self.parts.adapters, holder, SenderSettings(), clock=loop.time)
         self.parts.arrived = self.dispatcher.arrived
+        self.parts.commanded = self.dispatcher.commanded
         self.parts.is_full = self.dispatcher.is_full
         self.parts.delivered = self.sender.wake
         self.intake = Intake(self.parts, parse_command)

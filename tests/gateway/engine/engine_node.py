@@ -107,6 +107,7 @@ class EngineNode:
         self.dispatcher = Dispatcher(self.parts, self.watch)
         self.intake = Intake(self.parts, parse_command)
         self.parts.arrived = self.dispatcher.arrived
+        self.parts.commanded = self.dispatcher.commanded
         self.parts.is_full = self.dispatcher.is_full
         self._task: asyncio.Task[None] | None = None
 

@@ -320,6 +320,28 @@ def test_no_more_turns_run_at_a_time_than_allowed_and_the_oldest_lane_is_next(ru
     run(scenario, max_turns=1)
 
 
+def test_commands_do_not_wait_for_a_free_turn_and_messages_do(run: RunScenario) -> None:
+    async def scenario(node: EngineNode) -> None:
+        await node.say("one", ALICE)
+        turn = await node.brain.next_turn()
+        await node.say("/status", BOB)
+        assert (await node.reply(source=BOB)).startswith("Session: ")
+        waiting = await node.say("two", BOB)
+        await node.say("/help", BOB)
+        await node.say("/new Title", GROUP_CAROL)
+        assert "New session" in await node.reply(source=GROUP_CAROL)
+        assert await node.states(waiting) == ["accepted"]
+        assert not node.brain.has_new_turn
+        turn.answer()
+        turn = await node.brain.next_turn()
+        assert turn.texts == ["two"]
+        turn.answer()
+        await node.idle()
+        assert [text.partition(" ")[0] for text in await node.texts(BOB)] == ["Session:", "/new", "done"]
+
+    run(scenario, max_turns=1)
+
+
 def test_a_chat_that_never_becomes_quiet_does_not_keep_its_turn_from_older_messages_of_others(run: RunScenario) -> None:
     async def scenario(node: EngineNode) -> None:
         await node.say("one", ALICE)

@@ -275,11 +275,11 @@ def test_a_bug_while_lanes_are_claimed_does_not_stop_the_node(
     monkeypatch.setattr(dispatcher, "LOOK_S", 0.05)
     original, calls = actor.LaneActor, []
 
-    def broken(*arguments: Any) -> Any:
+    def broken(*arguments: Any, **fields: Any) -> Any:
         calls.append(arguments)
         if len(calls) == 1:
             raise RuntimeError("a bug")
-        return original(*arguments)
+        return original(*arguments, **fields)
 
     monkeypatch.setattr(dispatcher, "LaneActor", broken)
 

@@ -11,7 +11,7 @@ from hermes.errors import HermesError, InvalidValue, StaleLease
 from hermes.gateway.engine import texts
 from hermes.gateway.engine.choosing import Arrival, RunCommand, RunTurn, Step, next_step, on_arrival, without_newer
 from hermes.gateway.engine.intents import given_up_intent, last_account, notice_intent, reply_intent
-from hermes.gateway.engine.lease_keeper import LeaseKeeper
+from hermes.gateway.engine.lease_keeper import LeaseKeeper, is_set_within
 from hermes.gateway.engine.messages import Message, decode_message
 from hermes.gateway.engine.parts import CommandTurn
 from hermes.gateway.engine.ports import TurnMessage
@@ -36,7 +36,8 @@ ALBUM_MOST = 50
 class LaneActor:
     """Works on the messages of one lane under a lease, until none waits."""
 
-    def __init__(self, parts: EngineParts, claim: Claim) -> None:
+    def __init__(self, parts: EngineParts, claim: Claim, *, has_turn: bool = True) -> None:
+        """Create it; without `has_turn` it runs commands only, because all turns of the node are in use."""
         self.key = claim.lease.session_key
         self.mailbox = asyncio.Event()
         """Set when a message was stored in the lane."""
@@ -44,6 +45,7 @@ class LaneActor:
         """The turn that runs."""
         self._parts = parts
         self._claim = claim
+        self._has_turn = has_turn
         self._keeper: LeaseKeeper | None = None
         self._seen: set[int] = set()
         """The messages that need no look while the turn runs."""
@@ -75,7 +77,7 @@ class LaneActor:
             # If the database cannot be reached for long, the lease ends by itself, and the turn is continued then.
             parts.count("lane_errors")
             warn(__name__, "the lane %s is given up for now: %s: %s", self.key, type(error).__name__, error)
-            await _is_set_within(parts.expelled, PAUSE_S)
+            await is_set_within(parts.expelled, PAUSE_S)
         finally:
             await self._keeper.close()
             if not is_freed:
@@ -86,12 +88,13 @@ class LaneActor:
         while True:
             waiting = await self._readable(rows)
             step = without_newer(next_step(waiting, self._parts.settings.mode), waiting, self._begun)
-            if isinstance(step, RunTurn) and (more := await self._rest_of_album(step.messages, rows)):
-                rows = more
-                continue
+            if isinstance(step, RunTurn):
+                if self._has_turn and (more := await self._rest_of_album(step.messages, rows)):
+                    rows = more
+                    continue
+                if self._parts.draining.is_set() or not self._has_turn:
+                    return False
             if step is None or self._parts.expelled.is_set():
-                return False
-            if self._parts.draining.is_set() and not isinstance(step, RunCommand):
                 return False
             self._note_waiting(waiting, step)
             if isinstance(step, RunCommand):
@@ -377,7 +380,7 @@ class LaneActor:
                 if not has_failed:
                     warn(__name__, "the lease on %s is not released yet: %s", self.key, error)
                 has_failed = True
-            if loop.time() >= ends_at or await _is_set_within(parts.expelled, PAUSE_S):
+            if loop.time() >= ends_at or await is_set_within(parts.expelled, PAUSE_S):
                 return
 
     async def _intend(self, intent: Intent) -> None:
@@ -390,10 +393,3 @@ class LaneActor:
     def _notice(self, key: str, text: str, message: Message) -> Intent:
         ttl_s = self._parts.settings.reply_ttl_s
         return notice_intent(key, text, message.source, message.account, ttl_s, self.key)
-
-
-async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event; return whether it was set in time."""
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
-    return event.is_set()

@@ -18,6 +18,9 @@ LOOK_S = 1.0
 """How long to wait for work before looking anyway, and how long to rest after an error."""
 CLAIM_S = 0.01
 """How long to wait before the next look: the claim needs a moment before the watch can see its effect."""
+SPARE = 4
+"""So many lanes more may work while all turns are in use, for commands that need none, such as /status and /restart."""
+MOST_URGENT = 1000
 FULL_S = 0.1
 """The same while no more actors may run: ready lanes stay ready, so only messages for running actors are news."""
 
@@ -42,6 +45,8 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._has_news = False
         """Whether other nodes may have stored messages since the last look."""
+        self._urgent: dict[str, None] = {}
+        """Lanes with a command that does not wait for a free turn, in the order of their arrival."""
         self._claiming: set[str] | None = None
         """While a claim runs: the lanes in which messages were stored since it began."""
         self._is_stopped = False
@@ -60,6 +65,12 @@ class Dispatcher:
             self._claiming.add(key)
         self._wake.set()
 
+    def commanded(self, key: str) -> None:
+        """Wake like `arrived` after a command that needs no turn."""
+        if key not in self.actors and len(self._urgent) < MOST_URGENT:
+            self._urgent[key] = None
+        self.arrived(key)
+
     async def run(self) -> None:
         """Claim lanes until `stop`."""
         watching = asyncio.create_task(self._watch_database(), name="hermes-watch")
@@ -71,6 +82,7 @@ class Dispatcher:
                     await self._wake_actors()
                     async with self._claims:
                         await self._claim_all()
+                        await self._claim_urgent()
                     self._claiming_fails.worked()
                 except Exception as error:  # noqa: BLE001 - without a dispatcher the node would do nothing
                     self._claiming_fails.failed(error)
@@ -150,8 +162,22 @@ class Dispatcher:
             if actor.key in arrived:  # the claim may have been too early to see the message
                 actor.mailbox.set()
 
-    def _start(self, claim: Claim) -> LaneActor:
-        actor = LaneActor(self._parts, claim)
+    async def _claim_urgent(self) -> None:
+        """Let commands run while all turns are in use; otherwise their lanes are claimed like all others."""
+        settings, turns = self._parts.settings, self._parts.db.turns
+        if not self.is_full() or self._parts.draining.is_set():
+            self._urgent.clear()
+        while self._urgent and len(self._tasks) < settings.max_turns + SPARE and not self._is_stopped:
+            key = next(iter(self._urgent))
+            del self._urgent[key]
+            if key in self.actors:
+                continue
+            claim = await turns.acquire(key, settings.holder, settings.lease_s, limit=settings.most_read)
+            if claim is not None:
+                self._start(claim, has_turn=False)
+
+    def _start(self, claim: Claim, *, has_turn: bool = True) -> LaneActor:
+        actor = LaneActor(self._parts, claim, has_turn=has_turn)
         self.actors[actor.key] = actor
         task = asyncio.create_task(self._run(actor), name="hermes-lane")
         self._tasks.add(task)

@@ -94,7 +94,8 @@ class Intake:
             return self._refuse(error.code, texts.UNAVAILABLE)
         if accepted.state == "accepted":
             parts.count("messages_accepted")
-            parts.arrived(key)
+            is_quick = payload.get("command") in parts.bypass or payload.get("command") in parts.stops
+            (parts.commanded if is_quick else parts.arrived)(key)
         else:
             parts.count("messages_known")
         if accepted.waiting >= parts.settings.max_waiting:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 from hermes.errors import StaleLease
@@ -68,6 +69,13 @@ class LeaseKeeper:
         except asyncio.CancelledError:
             renewal.add_done_callback(_ignore_failure)
             raise
+
+
+async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event; return whether it was set in time."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
 
 
 def _ignore_failure(renewal: asyncio.Future[Lease]) -> None:

@@ -127,6 +127,8 @@ class EngineParts:
     """Wakes the senders after an intent was stored."""
     arrived: Callable[[str], None] = lambda key: None
     """Wakes the node after a message was stored in a lane."""
+    commanded: Callable[[str], None] = lambda key: None
+    """The same after a command that needs no turn."""
     is_full: Callable[[], bool] = lambda: False
     """Whether as many lanes work as may, so that others with work wait."""
     draining: asyncio.Event = field(default_factory=asyncio.Event)

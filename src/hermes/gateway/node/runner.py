@@ -243,6 +243,7 @@ class GatewayRunner:
         sending = SenderSettings(reply_ttl_s=settings.reply_ttl_s, zone=chats.zone)
         self.sender = Sender(db.outbox, parts.adapters, settings.holder, sending)
         parts.arrived = self.dispatcher.arrived
+        parts.commanded = self.dispatcher.commanded
         parts.is_full = self.dispatcher.is_full
         parts.delivered = self._delivered
         parts.prepare_chat = self._prepare_chat
