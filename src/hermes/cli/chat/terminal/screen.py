@@ -189,7 +189,7 @@ class Screen(Listener):
 
     def retrying(self, seconds: float, why: str) -> None:
         """Show why the model does not respond and when the next attempt starts."""
-        self.print_dim(f"{why}; retrying in {seconds:.0f} s")
+        self.print_dim(f"{why}; retrying {'now' if seconds < 0.5 else f'in {seconds:.0f} s'}")
         self._wait("waiting")
 
     def notice(self, text: str) -> None:
