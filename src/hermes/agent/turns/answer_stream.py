@@ -25,7 +25,6 @@ from hermes.ids import new_caller_uid
 
 RECONSIDERED = "the text so far was the model's reasoning; its answer follows"
 """The notice after which the listener should forget the text that it has got."""
-_RECONSIDERED = RECONSIDERED
 
 
 class TurnInterrupted(Exception):

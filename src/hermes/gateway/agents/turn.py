@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hermes.agent.listener import Listener
 from hermes.agent.models.model import Cancellation
 from hermes.agent.references.parse import has_references
-from hermes.agent.turns.answer_stream import _RECONSIDERED
+from hermes.agent.turns.answer_stream import RECONSIDERED
 from hermes.agent.turns.steering import Steering
 from hermes.errors import HermesError, InvalidValue
 from hermes.gateway.engine.ports import TurnMessage, TurnRequest, TurnResult, TurnStatus
@@ -79,7 +79,7 @@ class TurnProgress(Listener):
 
     def notice(self, text: str) -> None:
         """Keep a sentence for the user."""
-        if text == _RECONSIDERED:
+        if text == RECONSIDERED:
             self._pieces = []
         else:
             self.notices.append(text)
