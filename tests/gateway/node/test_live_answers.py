@@ -159,7 +159,7 @@ def test_a_request_of_permission_is_announced_once_to_its_chat_and_to_each_appro
     run(home, scenario, config)
 
 
-def test_an_approver_is_told_through_an_account_of_the_node_if_the_request_comes_from_another_platform(
+def test_an_approver_is_notified_through_an_account_of_the_node_if_the_request_comes_from_another_platform(
     home: Path,
 ) -> None:
     config = Config()
