@@ -41,8 +41,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pyte
-
 from tests.support.servers import NoServer, begin_run, end_run
 from tests.support.transcript_home import Home
 from tests.support.transcript_states import STATES
@@ -58,8 +56,9 @@ WORKERS = 4
 
 CTRL_D = b"\x04"
 
-_PROMPT_SHOWN, _PROMPT_LEFT = "\x1b[?2004h", "\x1b[?2004l"
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+_PROMPT = re.compile(r"(?:^|\n)> $")
+_QUESTION = re.compile(r"\S[:?] $")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\0")
 
 
 def run_scene(scene: Scene) -> list[Result]:
@@ -106,9 +105,6 @@ class Terminal:
     def __init__(self, command: Command, home: Home) -> None:
         self._inputs = command.inputs
         self._written = ""
-        self._prompts = 0
-        """How many prompts of a chat have got their input."""
-        self._is_asked = False
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         try:
@@ -130,7 +126,8 @@ class Terminal:
         try:
             while (chunk := self._read()) is not None:
                 self._written += chunk
-                self._reply(is_silent=not chunk)
+                if not chunk:
+                    self._reply()
                 if time.monotonic() > deadline:
                     return self._screen() + f"\n[still running after {COMMAND_S:g} s]"
             self._process.wait(COMMAND_S)
@@ -157,36 +154,17 @@ class Terminal:
                 chunk += os.read(self._ours, 1)
         return chunk.decode(errors="replace") if chunk else None
 
-    def _reply(self, *, is_silent: bool) -> None:
-        if self._written.count(_PROMPT_SHOWN) > self._prompts:
-            self._prompts += 1
-            self._type()
-        elif is_silent and not self._is_at_prompt() and re.search(r"\S[:?] $", self._written):
+    def _reply(self) -> None:
+        """Type what comes next if the program waits for it."""
+        if _PROMPT.search(self._written) or _QUESTION.search(self._written):
             self._type()
             self._written += "\0"  # the same question gets one reply
-
-    def _is_at_prompt(self) -> bool:
-        return self._written.rfind(_PROMPT_SHOWN) > self._written.rfind(_PROMPT_LEFT)
 
     def _type(self) -> None:
         os.write(self._ours, f"{self._inputs.pop(0)}\r".encode() if self._inputs else CTRL_D)
 
     def _screen(self) -> str:
-        """What was written, with each prompt of a chat as `> ` and the text that was entered there."""
-        shown, typed = "", iter(self._typed())
-        for number, part in enumerate(self._written.replace("\0", "").split(_PROMPT_SHOWN)):
-            if number:
-                _, _, part = part.partition(_PROMPT_LEFT)
-                shown += f"> {next(typed, '')}\n"
-            shown += part
-        return _CONTROL.sub("", shown)
-
-    def _typed(self) -> Iterator[str]:
-        """What was typed at each prompt: what is behind the mark when the prompt is left."""
-        for part in self._written.split(_PROMPT_SHOWN)[1:]:
-            screen = pyte.Screen(COLUMNS, LINES)
-            pyte.Stream(screen).feed(part.partition(_PROMPT_LEFT)[0])
-            yield next((line[2:].strip() for line in screen.display if line.startswith("> ")), "")
+        return _CONTROL.sub("", self._written)
 
 
 @contextmanager

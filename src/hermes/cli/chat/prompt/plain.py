@@ -37,10 +37,10 @@ class PlainPrompt:
         if not end:
             try:
                 line += self._stdin.read()
-            except KeyboardInterrupt:
-                if self._presses.is_second(time.monotonic(), self._lines):
+            except (EOFError, KeyboardInterrupt) as key:
+                write_answer("\n")  # the terminal shows no Enter for these keys
+                if isinstance(key, KeyboardInterrupt) and self._presses.is_second(time.monotonic(), self._lines):
                     raise EOFError from None
-                write_answer("\n")
                 raise
         self._lines += 1
         return line
