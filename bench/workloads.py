@@ -89,6 +89,7 @@ def load(open_store: OpenStore, job: Job) -> Result:
     store = open_store(Path(job.path))
     store.create_session(session.session_id, session.source)
     store.fill(session.session_id, session.messages(job.messages))
+    store.settle()  # a file that was just filled is indexed at the same time
     store.close()
     store = open_store(Path(job.path))
     loaded = store.load(session.session_id)

@@ -20,6 +20,8 @@ from hermes.state.lanes.types import ImportedLane, NewSession
 from hermes.state.provider import SessionDBProvider, open_session_db
 
 _HOUR_S = 3600.0
+_TURNS = 4
+"""Turns at a time where only what they leave behind is measured: each one searches, which keeps a core busy."""
 SETTLE_S = 2.0
 """How long a node may need after its start until it only waits."""
 
@@ -41,7 +43,7 @@ def measure_start(home: Path, lanes: int, repeats: int) -> Result:
 
 def measure_memory(home: Path, few: int, many: int) -> Result:
     """Serve few lanes, then many, then as many others; return what each idle lane of the last ones has cost."""
-    write_settings(home)
+    write_settings(home, max_turns=_TURNS)
     os.environ["HERMES_HOME"] = str(home)
     with open_session_db(load_config(home)) as store, running_nodes([home], None) as (node,):
         served, figures = 0, []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
+from hermes.lazy import lazy
 from hermes.query import analyze
 from hermes.query.analyze import GAP, SYMBOL_WORDS
 from hermes.query.stems import MARK as STEM_MARK
@@ -21,32 +22,32 @@ class Document:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    @cached_property
+    @lazy
     def words(self) -> str:
         """The words of the text and their parts."""
         return _recent_words(self.text) if len(self.text) <= _CACHED_TEXT else analyze.word_stream(self.text)
 
-    @cached_property
+    @lazy
     def stems(self) -> str:
         """The stems of its words."""
         return _recent_stems(self.text) if len(self.text) <= _CACHED_TEXT else analyze.stem_stream(self.text)
 
-    @cached_property
+    @lazy
     def lowered(self) -> str:
         """The text in small letters."""
         return self.text.lower()
 
-    @cached_property
+    @lazy
     def folded(self) -> str:
         """The folded text, as it is split into words."""
         return analyze.fold(self.text)
 
-    @cached_property
+    @lazy
     def joined(self) -> str:
         """Its folded characters, with runs of unspaced scripts in one piece."""
         return analyze.join_unspaced(self.folded)
 
-    @cached_property
+    @lazy
     def flat(self) -> str:
         """The folded text with single blanks."""
         return " ".join(self.folded.split())

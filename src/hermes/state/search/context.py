@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from hermes.lazy import lazy
 from hermes.state.engine import Coverage, Index, Reading, TimeRange
 from hermes.state.operations import chunks, placeholders
 from hermes.state.search.copies import Copies
@@ -33,22 +33,22 @@ class SearchContext:
     waits: Waits
     """How much later it may stop because it waited for others."""
 
-    @cached_property
+    @lazy
     def deadline(self) -> float:
         """When the search must stop, without the time that it waited."""
         return self.stop_at + (SCAN_S if self.unindexed > MAX_UNINDEXED else 0.0)
 
-    @cached_property
+    @lazy
     def coverage(self) -> Coverage:
         """Which messages the index has."""
         return self.index.coverage(self.tx, MAX_STALE)
 
-    @cached_property
+    @lazy
     def newest_id(self) -> int:
         """The highest id of a message; 0 without messages."""
         return self.tx.value("SELECT MAX(id) FROM messages") or 0
 
-    @cached_property
+    @lazy
     def unindexed(self) -> int:
         """About how many messages are not in the index yet."""
         return self.newest_id - self.coverage.upto
@@ -63,7 +63,7 @@ class SearchContext:
         """Whether more messages may have changed than a search checks."""
         return len(self.coverage.stale) >= MAX_STALE
 
-    @cached_property
+    @lazy
     def copies(self) -> Copies:
         """Which messages are copies of others."""
         return Copies(self.tx, self.scope)
@@ -74,11 +74,11 @@ class SearchContext:
             return False
         return self.scope.sessions is None or message_id in self._included
 
-    @cached_property
+    @lazy
     def _excluded(self) -> frozenset[int]:
         return self._messages_of(self.scope.not_sessions)
 
-    @cached_property
+    @lazy
     def _included(self) -> frozenset[int]:
         return self._messages_of(self.scope.sessions or ())
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from hermes.lazy import lazy
 from hermes.state.operations import can_see_owner
 from hermes.state.owner import EVERYBODY, Asker
 
@@ -45,10 +45,10 @@ class Scope:
             and session_id not in self._not_sessions
         )
 
-    @cached_property
+    @lazy
     def _sessions(self) -> frozenset[str] | None:
         return None if self.sessions is None else frozenset(self.sessions)
 
-    @cached_property
+    @lazy
     def _not_sessions(self) -> frozenset[str]:
         return frozenset(self.not_sessions)

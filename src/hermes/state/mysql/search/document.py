@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
+from hermes.lazy import lazy
 from hermes.query import analyze
 from hermes.query.analyze import GAP
 
@@ -92,12 +92,12 @@ class Text:
     def __init__(self, packed: bytes) -> None:
         self._packed = packed
 
-    @cached_property
+    @lazy
     def words(self) -> array[int]:
         """The ids of its words in their order, and of its marks."""
         return array("I", self._packed)
 
-    @cached_property
+    @lazy
     def present(self) -> frozenset[int]:
         """The same ids without an order."""
         return frozenset(self.words)

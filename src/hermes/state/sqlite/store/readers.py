@@ -12,7 +12,7 @@ import apsw
 from hermes.errors import StoreClosed
 from hermes.state.sqlite.connection import View, close_keeping_files
 
-MAX_IDLE = 4
+MAX_IDLE = 16
 CLOSE_PATIENCE_S = 10.0
 
 
