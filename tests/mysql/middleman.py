@@ -60,10 +60,10 @@ class Middleman:
                 cut = self.cut
                 if cut is not None and cut.text in data:
                     self.cut = None
+                    cut.is_done.set()  # first: once the connection is closed, its client goes on
                     if cut.is_answer:
                         _hang_up(client)
                         server.sendall(data)
-                    cut.is_done.set()
                     break
                 server.sendall(data)
         _hang_up(client)

@@ -128,9 +128,9 @@ class Middleman:
     def _break(self, client: socket.socket) -> None:
         assert self.cut is not None
         cut, self.cut = self.cut, None
+        cut.is_done.set()  # first: once the connection is closed, its client goes on
         with contextlib.suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
-        cut.is_done.set()
         raise EOFError
 
 
