@@ -60,7 +60,7 @@ class Middleman:
                 cut = self.cut
                 if cut is not None and cut.text in data:
                     self.cut = None
-                    cut.is_done.set()  # first: once the connection is closed, its client goes on
+                    cut.is_done.set()  # before its client sees that the connection is closed
                     if cut.is_answer:
                         _hang_up(client)
                         server.sendall(data)

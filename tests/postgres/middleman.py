@@ -128,7 +128,7 @@ class Middleman:
     def _break(self, client: socket.socket) -> None:
         assert self.cut is not None
         cut, self.cut = self.cut, None
-        cut.is_done.set()  # first: once the connection is closed, its client goes on
+        cut.is_done.set()  # before its client sees that the connection is closed
         with contextlib.suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
         raise EOFError
